@@ -1,0 +1,77 @@
+// The KV cache of one session: rows of rotated keys and of values per layer and KV head, in the formats chosen for
+// K and for V. It stores, hands out views, rolls back; what attends to it is in attention/.
+#ifndef HEADLIGHT_KV_KV_CACHE_H_
+#define HEADLIGHT_KV_KV_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/dtype.h"
+#include "base/head_layout.h"
+
+namespace headlight {
+
+struct KvCacheFormat {
+  CacheType k = CacheType::kF32;
+  CacheType v = CacheType::kF32;
+  bool operator==(const KvCacheFormat&) const = default;
+};
+
+// Rows [0, n_rows) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r * v_stride.
+struct KvHeadView {
+  KvCacheFormat format;
+  const void* k = nullptr;  // [n_rows, d_qk] of format.k
+  const void* v = nullptr;  // [n_rows, d_v] of format.v
+  size_t k_stride = 0;      // elements
+  size_t v_stride = 0;
+};
+
+// One layer: placement [n_kv_heads, n_ctx, d] so that a head's rows are contiguous for the kernels.
+class KvLayer {
+ public:
+  KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
+  static size_t Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
+  // Bytes that one token adds.
+  static size_t BytesPerToken(const HeadLayout& layout, KvCacheFormat format);
+
+  // Stores row `row` of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads, d_v].
+  void WriteRow(size_t row, const float* k, const float* v) noexcept;
+  KvHeadView head(size_t kv_head) const noexcept;
+  const HeadLayout& layout() const { return layout_; }
+
+ private:
+  HeadLayout layout_;
+  KvCacheFormat format_;
+  size_t n_ctx_;
+  AlignedArray<uint8_t> k_;
+  AlignedArray<uint8_t> v_;
+};
+
+// All layers. Row r holds position r (no eviction yet); rows at and above n_rows() are dead.
+class KvCache {
+ public:
+  KvCache(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx);
+  static size_t Bytes(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx);
+
+  KvLayer& layer(size_t i) { return layers_[i]; }
+  const KvLayer& layer(size_t i) const { return layers_[i]; }
+  size_t n_ctx() const { return n_ctx_; }
+  size_t n_rows() const { return n_rows_; }
+  // Marks rows below n_rows as live (after every layer wrote them), or rolls back to fewer.
+  void SetRows(size_t n_rows) { n_rows_ = n_rows; }
+  KvCacheFormat format() const { return format_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<KvLayer> layers_;
+  KvCacheFormat format_;
+  size_t n_ctx_;
+  size_t n_rows_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_KV_KV_CACHE_H_

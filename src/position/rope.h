@@ -1,0 +1,57 @@
+// Rotary positions (arXiv 2104.09864): which pairs, which frequencies, and the cached cosines and sines. Angles are
+// computed in double. Works for any n_rot <= d_qk; the rest of a head passes through.
+#ifndef HEADLIGHT_POSITION_ROPE_H_
+#define HEADLIGHT_POSITION_ROPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/aligned.h"
+
+namespace headlight {
+
+enum class RopeStyle : uint8_t {
+  kNone,
+  kInterleaved,  // pairs (2i, 2i + 1)
+  kHalfSplit,    // pairs (i, i + n_rot / 2)
+};
+
+struct RopeSpec {
+  RopeStyle style = RopeStyle::kNone;
+  size_t n_rot = 0;                 // rotated elements of a head, even
+  double freq_base = 10000.0;
+  double linear_scale = 1.0;        // angles are divided by it (position interpolation, arXiv 2306.15595)
+  std::vector<float> freq_factors;  // empty, or [n_rot / 2]: divides each frequency (llama3 style tables)
+  bool operator==(const RopeSpec&) const = default;
+};
+
+// [n_rot / 2] angle per position: freq_base^(-2i / n_rot) / linear_scale / freq_factors[i].
+std::vector<double> RopeFrequencies(const RopeSpec& spec);
+
+// Cosines and sines of positions [0, n_ctx), filled on demand.
+class RopeTable {
+ public:
+  // Throws Error(kBadOption) for an odd n_rot or a factor table of the wrong length.
+  RopeTable(const RopeSpec& spec, size_t n_ctx);
+  static size_t Bytes(const RopeSpec& spec, size_t n_ctx);
+
+  // Fills positions below n_pos (<= n_ctx). Not thread-safe; call before the kernels.
+  void Ensure(size_t n_pos);
+  // Rotates one head x[d_qk] in place for position pos (Ensure'd).
+  void Rotate(float* x, size_t pos) const noexcept;
+  // Rotates n_heads adjacent heads of width d_qk.
+  void RotateHeads(float* x, size_t n_heads, size_t d_qk, size_t pos) const noexcept;
+
+ private:
+  RopeStyle style_;
+  size_t n_half_;
+  size_t n_filled_ = 0;
+  std::vector<double> frequencies_;
+  AlignedArray<float> cos_;  // [n_ctx, n_rot / 2]
+  AlignedArray<float> sin_;
+};
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_POSITION_ROPE_H_
