@@ -1,0 +1,216 @@
+// The module that Embind exposes, as the worker sees it (wasm/*.cc). Hand-written; a test compares it with the live
+// module. Nothing throws: every call that can fail returns a Result. Objects hold WASM memory: call delete().
+
+export interface ModuleError {
+  /** ErrorCodeName of src/base/error.h: 'BadModel', 'Unsupported', 'BadOption', 'OutOfMemory', ... */
+  code: string;
+  message: string;
+  details: Record<string, string>;
+}
+export type Result<T> = { value: T; error?: undefined } | { value?: undefined; error: ModuleError };
+
+export interface ProbeInfo {
+  /** How 8-bit codes are multiplied here: DotFormName of src/simd/dot_form.h. */
+  dotForm: 'wide' | 'unsigned' | 'signed' | 'split';
+  relaxedBuild: boolean;
+  /** false in a relaxed build whose dot matches no known semantics: the loader then takes the plain module. */
+  relaxedOk: boolean;
+  threadsBuild: boolean;
+}
+
+/** All fields are required: web/runtime fills in the defaults. */
+export interface SessionOptionsWire {
+  /** 0: min(model's, 4096). */
+  nCtx: number;
+  kvCacheK: 'f32' | 'f16';
+  kvCacheV: 'f32' | 'f16';
+  activations: 'int8' | 'f32';
+}
+
+export interface LayerInfoWire {
+  nQHeads: number;
+  nKvHeads: number;
+  dQk: number;
+  dV: number;
+  dFf: number;
+  /** 0: none. */
+  window: number;
+  ropeStyle: 'none' | 'interleaved' | 'half-split';
+  nRot: number;
+  ropeFreqBase: number;
+}
+
+export interface ModelInfoWire {
+  architecture: string;
+  name: string;
+  dModel: number;
+  vocabSize: number;
+  nCtxTrain: number;
+  tiedHead: boolean;
+  layers: LayerInfoWire[];
+  /** Packed weights of the headers seen so far. */
+  weightsBytes: number;
+  /** Multiply-adds with weights per token, i.e. parameters used by one token. */
+  parametersUsed: number;
+}
+
+export interface SessionPlanWire {
+  nCtx: number;
+  kvCacheBytes: number;
+  kvBytesPerToken: number;
+  workspaceBytes: number;
+}
+
+export interface GenerateOptionsWire {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  repetitionPenalty: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  penaltyLastN: number;
+  /** 64 bits as two halves. */
+  seedLow: number;
+  seedHigh: number;
+  /** Parallel arrays. */
+  logitBiasIds: Uint32Array;
+  logitBiasValues: Float32Array;
+  nLogprobs: number;
+  /** 0: until the context is full. */
+  maxTokens: number;
+  stopTokens: Uint32Array;
+  ignoreStopTokens: boolean;
+}
+
+export interface TokenLogprobWire {
+  id: number;
+  logprob: number;
+}
+export interface SampledTokenWire extends TokenLogprobWire {
+  top: TokenLogprobWire[];
+}
+
+export interface AdvanceResultWire {
+  done: boolean;
+  finish: 'none' | 'stop' | 'length' | 'aborted';
+  nPromptDone: number;
+  nPrompt: number;
+  tokens: SampledTokenWire[];
+}
+
+export interface RunStatsWire {
+  nPrompt: number;
+  nPromptReused: number;
+  nGenerated: number;
+  prefillMs: number;
+  decodeMs: number;
+}
+
+export type LoaderState = 'header' | 'planned' | 'data' | 'shardDone';
+
+export interface Deletable {
+  delete(): void;
+}
+
+/** Owns the thread pool; outlives what it made. */
+export interface Runtime extends Deletable {
+  createLoader(): Result<Loader>;
+  nThreads(): number;
+}
+
+export interface Loader extends Deletable {
+  /** Address of the staging buffer in HEAPU8; re-read HEAPU8 before each copy, memory may have grown. */
+  stage(): number;
+  /** Bytes that fit the staging buffer. */
+  stageBytes(): number;
+  /** Takes the first n staged bytes; `taken` < n only when the header ends inside them: stage the rest again. */
+  append(n: number): Result<{ taken: number; state: LoaderState }>;
+  state(): LoaderState;
+  shardBytes(): number;
+  /** From 'planned' on. */
+  modelInfo(): Result<ModelInfoWire>;
+  planSession(options: SessionOptionsWire): Result<SessionPlanWire>;
+  /** Scalars only: numbers (64-bit ones that are not safe integers as strings), strings and booleans by key. */
+  metadata(): Result<Record<string, string | number | boolean>>;
+  /** null: no such key. Copies; string i is bytes [offsets[i], offsets[i + 1]). */
+  strings(key: string): Result<{ bytes: Uint8Array; offsets: Uint32Array } | null>;
+  numbers(key: string): Result<Float32Array | Int32Array | Uint32Array | Float64Array | null>;
+  dropMetadata(): void;
+  /** Reserves the packed weights of this shard. */
+  allocate(): Result<null>;
+  beginShard(): Result<null>;
+  finish(): Result<Model>;
+}
+
+export interface Model extends Deletable {
+  info(): ModelInfoWire;
+  createSession(options: SessionOptionsWire): Result<Session>;
+}
+
+export interface Session extends Deletable {
+  begin(tokens: Uint32Array, options: GenerateOptionsWire): Result<null>;
+  advance(budgetMs: number): Result<AdvanceResultWire>;
+  cancel(): void;
+  truncate(nTokens: number): Result<null>;
+  /** [vocabSize] of the last position, or [nTokens, vocabSize]. */
+  logits(tokens: Uint32Array, allPositions: boolean): Result<Float32Array>;
+  history(): Uint32Array;
+  stats(): RunStatsWire;
+  plan(): SessionPlanWire;
+  /** Byte address of a 32-bit flag; another thread stores 1 there to stop advance() after the current layer. */
+  cancelFlagAddress(): number;
+}
+
+export interface AttendSpecWire {
+  nQHeads: number;
+  nKvHeads: number;
+  dQk: number;
+  dV: number;
+  /** Query rows; row t stands at position nKv - nTokens + t. */
+  nTokens: number;
+  nKv: number;
+  /** 0: 1 / sqrt(dQk). */
+  scale: number;
+  window: number;
+  softcap: number;
+  causal: boolean;
+  kvCacheK: 'f32' | 'f16';
+  kvCacheV: 'f32' | 'f16';
+  kernel: 'auto' | 'reference' | 'tiled' | 'decode';
+}
+
+export interface HeadlightModule {
+  HEAPU8: Uint8Array;
+  HEAP32: Int32Array;
+  probe(): ProbeInfo;
+  /** Current size of the WASM memory. */
+  wasmBytes(): number;
+  createRuntime(nThreads: number): Result<Runtime>;
+  /**
+   * One attention layer on given rows: q [nTokens, nQHeads, dQk], k [nKv, nKvHeads, dQk], v [nKv, nKvHeads, dV],
+   * positions already applied. out [nTokens, nQHeads, dV]; `milliseconds` is the kernel alone.
+   */
+  attend(
+    runtime: Runtime,
+    spec: AttendSpecWire,
+    q: Float32Array,
+    k: Float32Array,
+    v: Float32Array,
+  ): Result<{ out: Float32Array; kvCacheBytes: number; milliseconds: number; kernel: string }>;
+}
+
+export interface ModuleArguments {
+  locateFile?: (path: string) => string;
+  mainScriptUrlOrBlob?: string;
+  wasmMemory?: WebAssembly.Memory;
+  wasmBinary?: ArrayBuffer | Uint8Array;
+  /** Pool workers to start (threads builds): threads - 1. */
+  headlightThreads?: number;
+  print?: (text: string) => void;
+  printErr?: (text: string) => void;
+  onAbort?: (what: unknown) => void;
+}
+
+declare const createHeadlight: (args?: ModuleArguments) => Promise<HeadlightModule>;
+export default createHeadlight;

@@ -1,0 +1,241 @@
+// The public types of headlight-wasm. Everything an application can say or get is here; index.ts exports it.
+
+/** A URL, a file, bytes, or the shards of a split model in order. Strings are URLs (in Node also file paths). */
+export type ModelSource = string | URL | Blob | ArrayBuffer | Uint8Array | readonly ModelSource[];
+
+export type CacheType = 'f32' | 'f16';
+
+export interface LoadOptions {
+  /** Context length in tokens. Default: min(the model's, 4096). */
+  nCtx?: number;
+  /** Threads, the calling one included. Default: half the cores where memory can be shared, else 1. */
+  threads?: number;
+  /** KV cache formats. Default f32 for both. */
+  kvCache?: { k?: CacheType; v?: CacheType };
+  /** 'auto' (default) takes the fastest module that works here; the others throw where they cannot run. */
+  module?: 'auto' | 'simd' | 'relaxed';
+  /** 'int8' (default) is fast; 'f32' multiplies weights by unrounded activations: slow, for checking. */
+  activations?: 'int8' | 'f32';
+  onProgress?: (progress: LoadProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface LoadProgress {
+  phase: 'module' | 'header' | 'weights' | 'tokenizer' | 'ready';
+  loadedBytes: number;
+  /** Missing when the source does not tell its length. */
+  totalBytes?: number;
+}
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool' | (string & {});
+  content: string;
+}
+
+export interface SamplingOptions {
+  /** 0 is greedy. Default 0.8. */
+  temperature?: number;
+  /** 0 is off. Default 40. */
+  topK?: number;
+  /** (0, 1]. Default 0.95. */
+  topP?: number;
+  /** [0, 1). Default 0.05. */
+  minP?: number;
+  /** > 0; default 1 (off). */
+  repetitionPenalty?: number;
+  /** [-2, 2]; default 0. */
+  frequencyPenalty?: number;
+  /** [-2, 2]; default 0. */
+  presencePenalty?: number;
+  /** How many tokens back the penalties look; 0 is the whole history. Default 64. */
+  penaltyLastN?: number;
+  /** Integer in [0, 2^53). Same seed, same text. Default: random, and reported in the result. */
+  seed?: number;
+  /** Token id -> added to its logit. -Infinity bans it. */
+  logitBias?: Readonly<Record<number, number>>;
+}
+
+export interface GenerateOptions extends SamplingOptions {
+  /** Default: until the context is full. */
+  maxTokens?: number;
+  /** Generation ends before any of these strings; they are not part of the text. */
+  stop?: string | readonly string[];
+  /** Report the n most likely tokens of each position (0..20). */
+  logprobs?: number;
+  /** Go on past end-of-generation tokens (for measuring). Default false. */
+  ignoreEndOfGeneration?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface ChatOptions extends GenerateOptions {
+  /** Passed to the model's chat template. */
+  tools?: readonly unknown[];
+  /** When the conversation does not fit: throw ContextFullError (default) or drop the oldest turns whole. */
+  onContextFull?: 'error' | 'drop-oldest';
+}
+
+export interface TokenLogprob {
+  token: number;
+  text: string;
+  logprob: number;
+}
+
+export interface GenerateChunk {
+  /** New text since the last chunk; never half a character, never part of a stop string. */
+  text: string;
+  /** Tokens sampled since the last chunk. */
+  tokens: number[];
+  /** One entry a token when `logprobs` was asked for. */
+  logprobs?: { token: number; logprob: number; top: TokenLogprob[] }[];
+}
+
+export type FinishReason = 'stop' | 'length' | 'aborted';
+
+export interface GenerateResult {
+  text: string;
+  tokens: number[];
+  finishReason: FinishReason;
+  /** The stop string that ended it, if one did. */
+  stopString?: string;
+  seed: number;
+  usage: { promptTokens: number; reusedTokens: number; completionTokens: number; contextTokens: number; nCtx: number };
+  timings: Timings;
+  /** How many of the oldest messages were left out ('drop-oldest'). */
+  droppedMessages: number;
+}
+
+export interface Timings {
+  prefillMs: number;
+  prefillTokensPerSecond: number;
+  decodeMs: number;
+  decodeTokensPerSecond: number;
+}
+
+export interface PrefillProgress {
+  doneTokens: number;
+  totalTokens: number;
+}
+
+/** A generation under way: iterate it for chunks, or await result(). Dropping the iterator stops it. */
+export interface Run extends AsyncIterable<GenerateChunk> {
+  /** Rejects with the error of the run; an abort resolves with finishReason 'aborted' and the text so far. */
+  result(): Promise<GenerateResult>;
+  abort(): void;
+  /** Called while the prompt is computed. */
+  onPrefill(listener: (progress: PrefillProgress) => void): this;
+}
+
+export interface LayerInfo {
+  nQHeads: number;
+  nKvHeads: number;
+  dQk: number;
+  dV: number;
+  dFf: number;
+  /** 0: none. */
+  window: number;
+  ropeStyle: 'none' | 'interleaved' | 'half-split';
+  nRot: number;
+  ropeFreqBase: number;
+}
+
+export interface ModelInfo {
+  architecture: string;
+  name: string;
+  dModel: number;
+  vocabSize: number;
+  nCtxTrain: number;
+  tiedHead: boolean;
+  layers: LayerInfo[];
+  parametersUsed: number;
+  hasChatTemplate: boolean;
+}
+
+export interface RuntimeInfo {
+  module: 'simd' | 'simd-threads' | 'relaxed' | 'relaxed-threads';
+  threads: number;
+  /** How 8-bit codes are multiplied: the probe's answer. */
+  dotForm: 'wide' | 'unsigned' | 'signed' | 'split';
+  crossOriginIsolated: boolean;
+  /** Why this module and this many threads, in words. */
+  reasons: string[];
+}
+
+export interface MemoryInfo {
+  weightsBytes: number;
+  kvCacheBytes: number;
+  kvBytesPerToken: number;
+  workspaceBytes: number;
+  wasmBytes: number;
+}
+
+export interface EngineInfo {
+  model: ModelInfo;
+  runtime: RuntimeInfo;
+  memory: MemoryInfo;
+  nCtx: number;
+  loadMs: number;
+}
+
+export interface EngineStats {
+  contextTokens: number;
+  nCtx: number;
+  last?: Timings;
+}
+
+export interface ForwardOptions {
+  logits?: 'last' | 'all';
+  signal?: AbortSignal;
+}
+export interface ForwardTrace {
+  vocabSize: number;
+  /** [vocabSize] or [nTokens, vocabSize]. */
+  logits: Float32Array;
+  nRows: number;
+}
+
+export interface TokenizeOptions {
+  /** Add BOS/EOS as the model asks for. Default false. */
+  addSpecial?: boolean;
+  /** Read control tokens such as <|im_end|> in the text as such. Default false. */
+  parseSpecial?: boolean;
+}
+
+/** What `info` of a file can tell before its weights are loaded. */
+export interface ModelPlan {
+  model: Omit<ModelInfo, 'hasChatTemplate'>;
+  nCtx: number;
+  weightsBytes: number;
+  kvCacheBytes: number;
+  kvBytesPerToken: number;
+  workspaceBytes: number;
+}
+
+/** One attention layer on given rows; see attend(). */
+export interface AttendOptions {
+  nQHeads: number;
+  nKvHeads: number;
+  dQk: number;
+  dV: number;
+  /** [nTokens, nQHeads, dQk] */
+  q: Float32Array;
+  /** [nKv, nKvHeads, dQk] */
+  k: Float32Array;
+  /** [nKv, nKvHeads, dV] */
+  v: Float32Array;
+  /** Default 1 / sqrt(dQk). */
+  scale?: number;
+  window?: number;
+  softcap?: number;
+  causal?: boolean;
+  kvCache?: { k?: CacheType; v?: CacheType };
+  kernel?: 'auto' | 'reference' | 'tiled' | 'decode';
+  module?: 'auto' | 'simd' | 'relaxed';
+  threads?: number;
+}
+export interface AttendResult {
+  /** [nTokens, nQHeads, dV] */
+  out: Float32Array;
+  kvCacheBytes: number;
+  milliseconds: number;
+  kernel: string;
+}
