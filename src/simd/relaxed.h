@@ -1,0 +1,48 @@
+// The few operations that Highway (which has no relaxed SIMD) does better with WASM's relaxed instructions. In any other
+// build MulAdd is Highway's, and the 8-bit dot does not exist: kernels then widen to 16 bits (DotForm::kWide).
+// What the relaxed instructions really do depends on the engine: see simd/probe.h.
+#ifndef HEADLIGHT_SIMD_RELAXED_H_
+#define HEADLIGHT_SIMD_RELAXED_H_
+
+#include "simd/simd.h"
+
+namespace headlight {
+
+using VecF32 = hn::Vec<F32x4>;
+using VecI32 = hn::Vec<I32x4>;
+using VecI16 = hn::Vec<I16x8>;
+using VecI8 = hn::Vec<I8x16>;
+
+#if defined(__wasm_relaxed_simd__)
+inline constexpr bool kHasRelaxedDot = true;
+#else
+inline constexpr bool kHasRelaxedDot = false;
+#endif
+
+// a * b + c: rounded once where the relaxed instruction is fused, twice elsewhere. For float kernels that are faster
+// by it; integer-dot kernels use a product and a sum, so that every module gives the same bits.
+HWY_INLINE VecF32 MulAdd(VecF32 a, VecF32 b, VecF32 c) {
+#if defined(__wasm_relaxed_simd__)
+  return VecF32{reinterpret_cast<v128_t>(__builtin_wasm_relaxed_madd_f32x4(
+      reinterpret_cast<__f32x4>(a.raw), reinterpret_cast<__f32x4>(b.raw),
+      reinterpret_cast<__f32x4>(c.raw)))};
+#else
+  return hn::Add(hn::Mul(a, b), c);
+#endif
+}
+
+#if defined(__wasm_relaxed_simd__)
+// sum[i] + the dot of a's and b's bytes 4i..4i+3. Exact for a in -128..127 and b in 0..127; how other bytes of b are
+// read, the probe has to find out.
+HWY_INLINE VecI32 RelaxedDot4(VecI8 a, VecI8 b, VecI32 sum) {
+  typedef signed char I8Lanes __attribute__((__vector_size__(16)));
+  typedef int I32Lanes __attribute__((__vector_size__(16)));
+  return VecI32{reinterpret_cast<v128_t>(__builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4(
+      reinterpret_cast<I8Lanes>(a.raw), reinterpret_cast<I8Lanes>(b.raw),
+      reinterpret_cast<I32Lanes>(sum.raw)))};
+}
+#endif
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_SIMD_RELAXED_H_
