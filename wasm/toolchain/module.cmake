@@ -2,7 +2,7 @@
 # `.node.mjs`, for Node. Their .wasm files are the same bytes, which the build asserts, so that one is shipped.
 file(GLOB module_sources CONFIGURE_DEPENDS wasm/*.cc)
 if(NOT module_sources)
-  message(STATUS "wasm/*.cc does not exist yet: no module is built")
+  add_custom_target(headlight_modules)
   return()
 endif()
 
@@ -45,3 +45,4 @@ add_custom_command(TARGET headlight_module_node POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E compare_files ${module_name}.wasm ${module_name}.node.wasm
   WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/module"
   COMMENT "${module_name}: one .wasm serves the browser and the Node glue" VERBATIM)
+add_custom_target(headlight_modules DEPENDS headlight_module headlight_module_node)

@@ -1,0 +1,103 @@
+// The objects that JavaScript holds. Each keeps what it depends on alive by shared_ptr, so the
+// order of delete() calls does not matter. Their methods return val: results or errors as data
+// (guard.h).
+#ifndef HEADLIGHT_WASM_OBJECTS_H_
+#define HEADLIGHT_WASM_OBJECTS_H_
+
+#include <emscripten/val.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/aligned.h"
+#include "base/parallel.h"
+#include "model/model_loader.h"
+#include "session/session.h"
+#include "simd/dot_form.h"
+
+namespace headlight::wasm {
+
+using emscripten::val;
+
+// The thread pool and the probe's answer, shared by loaders, models and sessions.
+struct RuntimeState {
+  explicit RuntimeState(size_t n_threads, DotForm dot_form) : pool(n_threads), form(dot_form) {}
+  ThreadPool pool;
+  DotForm form;
+};
+
+class RuntimeObject {
+ public:
+  explicit RuntimeObject(std::shared_ptr<RuntimeState> state) : state_(std::move(state)) {}
+  val CreateLoader() const;
+  size_t NThreads() const { return state_->pool.n_threads(); }
+  ThreadPool& pool() const { return state_->pool; }
+
+ private:
+  std::shared_ptr<RuntimeState> state_;
+};
+
+// Bytes that one append() can take. A network chunk is 16-64 KiB and a file slice is cut to fit.
+inline constexpr size_t kStageBytes = size_t{1} << 20;
+
+class LoaderObject {
+ public:
+  explicit LoaderObject(std::shared_ptr<RuntimeState> runtime);
+  size_t Stage() const { return reinterpret_cast<size_t>(stage_.data()); }
+  size_t StageBytes() const { return kStageBytes; }
+  val Append(size_t n_bytes);
+  std::string State() const;
+  double ShardBytes() const { return static_cast<double>(loader_.shard_bytes()); }
+  val ModelInfo() const;
+  val PlanSession(const val& options) const;
+  val Metadata() const;
+  val Strings(const std::string& key) const;
+  val Numbers(const std::string& key) const;
+  void DropMetadata() { loader_.DropMetadata(); }
+  val Allocate();
+  val BeginShard();
+  val Finish();
+
+ private:
+  std::shared_ptr<RuntimeState> runtime_;
+  ModelLoader loader_;
+  mutable AlignedArray<uint8_t> stage_;
+};
+
+class ModelObject {
+ public:
+  ModelObject(std::shared_ptr<RuntimeState> runtime, std::shared_ptr<const Model> model)
+      : runtime_(std::move(runtime)), model_(std::move(model)) {}
+  val Info() const;
+  val CreateSession(const val& options) const;
+
+ private:
+  std::shared_ptr<RuntimeState> runtime_;
+  std::shared_ptr<const Model> model_;
+};
+
+class SessionObject {
+ public:
+  SessionObject(std::shared_ptr<RuntimeState> runtime, std::shared_ptr<const Model> model,
+                const SessionOptions& options)
+      : runtime_(std::move(runtime)), session_(std::move(model), options, runtime_->pool) {}
+  val Begin(const val& tokens, const val& options);
+  val Advance(double budget_ms);
+  void Cancel() { session_.Cancel(); }
+  val Truncate(size_t n_tokens);
+  val Logits(const val& tokens, bool all_positions);
+  val History() const;
+  val Stats() const;
+  val Plan() const;
+  size_t CancelFlagAddress() { return reinterpret_cast<size_t>(&session_.cancel_flag()); }
+
+ private:
+  std::shared_ptr<RuntimeState> runtime_;  // before session_: the pool outlives it
+  Session session_;
+};
+
+}  // namespace headlight::wasm
+
+#endif  // HEADLIGHT_WASM_OBJECTS_H_

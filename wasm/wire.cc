@@ -1,0 +1,231 @@
+#include "wire.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace headlight::wasm {
+namespace {
+
+[[noreturn]] void ThrowField(const char* field, const char* expected) {
+  throw Error(ErrorCode::kBadOption, std::string(field) + " must be " + expected,
+              {{"option", field}});
+}
+
+template <typename T>
+val CopyOut(const char* constructor, std::span<const T> values) {
+  // The view is of the heap as it is now; slice() copies it before anything can grow the heap. A
+  // slice of a shared heap would be shared too, so the copy is made into a fresh array instead.
+  val array = val::global(constructor).new_(values.size());
+  if (!values.empty())
+    array.call<void>("set", val(emscripten::typed_memory_view(values.size(), values.data())));
+  return array;
+}
+
+template <typename T>
+std::vector<T> CopyIn(const val& array, const char* constructor, const char* name) {
+  if (!array.instanceof(val::global(constructor))) {
+    throw Error(ErrorCode::kBadOption, std::string(name) + " must be a " + constructor,
+                {{"option", name}});
+  }
+  return emscripten::convertJSArrayToNumberVector<T>(array);
+}
+
+const char* RopeStyleName(RopeStyle style) {
+  switch (style) {
+    case RopeStyle::kInterleaved:
+      return "interleaved";
+    case RopeStyle::kHalfSplit:
+      return "half-split";
+    case RopeStyle::kNone:
+      break;
+  }
+  return "none";
+}
+
+const char* FinishName(FinishReason finish) {
+  switch (finish) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kAborted:
+      return "aborted";
+    case FinishReason::kNone:
+      break;
+  }
+  return "none";
+}
+
+double LayerParameters(const LayerSpec& layer, size_t d_model) {
+  const HeadLayout& heads = layer.heads;
+  const size_t attention = heads.q_width() + heads.k_width() + heads.v_width() + heads.out_width();
+  const size_t feed_forward = layer.feed_forward == FeedForwardKind::kGated ? 3 * layer.d_ff : 0;
+  return static_cast<double>(d_model) * static_cast<double>(attention + feed_forward);
+}
+
+val LayerToVal(const LayerSpec& layer) {
+  val out = val::object();
+  out.set("nQHeads", layer.heads.n_q_heads);
+  out.set("nKvHeads", layer.heads.n_kv_heads);
+  out.set("dQk", layer.heads.d_qk);
+  out.set("dV", layer.heads.d_v);
+  out.set("dFf", layer.d_ff);
+  out.set("window", layer.window);
+  out.set("ropeStyle", std::string(RopeStyleName(layer.rope.style)));
+  out.set("nRot", layer.rope.n_rot);
+  out.set("ropeFreqBase", layer.rope.freq_base);
+  return out;
+}
+
+}  // namespace
+
+double ReadNumber(const val& object, const char* field) {
+  const val value = object[field];
+  if (!value.isNumber()) ThrowField(field, "a number");
+  return value.as<double>();
+}
+
+size_t ReadSize(const val& object, const char* field) {
+  const double value = ReadNumber(object, field);
+  if (!(value >= 0 && value <= std::numeric_limits<uint32_t>::max()) ||
+      value != std::floor(value)) {
+    ThrowField(field, "an integer in [0, 4294967295]");
+  }
+  return static_cast<size_t>(value);
+}
+
+bool ReadBool(const val& object, const char* field) {
+  const val value = object[field];
+  if (!value.isTrue() && !value.isFalse()) ThrowField(field, "true or false");
+  return value.isTrue();
+}
+
+std::string ReadString(const val& object, const char* field) {
+  const val value = object[field];
+  if (!value.isString()) ThrowField(field, "a string");
+  return value.as<std::string>();
+}
+
+CacheType ReadCacheType(const val& object, const char* field) {
+  const std::string name = ReadString(object, field);
+  for (const CacheType type : {CacheType::kF32, CacheType::kF16}) {
+    if (name == CacheTypeName(type)) return type;
+  }
+  ThrowField(field, "'f32' or 'f16'");
+}
+
+std::vector<uint32_t> ReadUint32Array(const val& array, const char* name) {
+  return CopyIn<uint32_t>(array, "Uint32Array", name);
+}
+
+std::vector<float> ReadFloat32Array(const val& array, const char* name) {
+  return CopyIn<float>(array, "Float32Array", name);
+}
+
+val ToUint8Array(std::span<const uint8_t> bytes) { return CopyOut("Uint8Array", bytes); }
+val ToUint32Array(std::span<const uint32_t> values) { return CopyOut("Uint32Array", values); }
+val ToFloat32Array(std::span<const float> values) { return CopyOut("Float32Array", values); }
+
+SessionOptions ReadSessionOptions(const val& options) {
+  SessionOptions out;
+  out.n_ctx = ReadSize(options, "nCtx");
+  out.kv_format.k = ReadCacheType(options, "kvCacheK");
+  out.kv_format.v = ReadCacheType(options, "kvCacheV");
+  const std::string activations = ReadString(options, "activations");
+  if (activations != "int8" && activations != "f32") ThrowField("activations", "'int8' or 'f32'");
+  out.activations = activations == "f32" ? ActivationType::kF32 : ActivationType::kInt8;
+  return out;
+}
+
+GenerateOptions ReadGenerateOptions(const val& options) {
+  GenerateOptions out;
+  SamplerOptions& sampler = out.sampler;
+  sampler.temperature = static_cast<float>(ReadNumber(options, "temperature"));
+  sampler.top_k = static_cast<uint32_t>(ReadSize(options, "topK"));
+  sampler.top_p = static_cast<float>(ReadNumber(options, "topP"));
+  sampler.min_p = static_cast<float>(ReadNumber(options, "minP"));
+  sampler.repetition_penalty = static_cast<float>(ReadNumber(options, "repetitionPenalty"));
+  sampler.frequency_penalty = static_cast<float>(ReadNumber(options, "frequencyPenalty"));
+  sampler.presence_penalty = static_cast<float>(ReadNumber(options, "presencePenalty"));
+  sampler.penalty_last_n = static_cast<uint32_t>(ReadSize(options, "penaltyLastN"));
+  sampler.seed = static_cast<uint64_t>(ReadSize(options, "seedLow")) |
+                 static_cast<uint64_t>(ReadSize(options, "seedHigh")) << 32;
+  const std::vector<uint32_t> ids = ReadUint32Array(options["logitBiasIds"], "logitBiasIds");
+  const std::vector<float> biases = ReadFloat32Array(options["logitBiasValues"], "logitBiasValues");
+  if (ids.size() != biases.size()) ThrowField("logitBiasValues", "as long as logitBiasIds");
+  for (size_t i = 0; i < ids.size(); ++i) sampler.logit_bias.emplace_back(ids[i], biases[i]);
+  sampler.n_logprobs = static_cast<uint32_t>(ReadSize(options, "nLogprobs"));
+  out.max_tokens = ReadSize(options, "maxTokens");
+  out.stop_tokens = ReadUint32Array(options["stopTokens"], "stopTokens");
+  out.ignore_stop_tokens = ReadBool(options, "ignoreStopTokens");
+  return out;
+}
+
+val ToVal(const SessionPlan& plan) {
+  val out = val::object();
+  out.set("nCtx", plan.n_ctx);
+  out.set("kvCacheBytes", plan.kv_cache_bytes);
+  out.set("kvBytesPerToken", plan.kv_bytes_per_token);
+  out.set("workspaceBytes", plan.workspace_bytes);
+  return out;
+}
+
+val ToVal(const AdvanceResult& result) {
+  val tokens = val::array();
+  for (const SampledToken& token : result.tokens) {
+    val top = val::array();
+    for (const TokenLogprob& entry : token.top) {
+      val item = val::object();
+      item.set("id", entry.id);
+      item.set("logprob", entry.logprob);
+      top.call<void>("push", item);
+    }
+    val item = val::object();
+    item.set("id", token.id);
+    item.set("logprob", token.logprob);
+    item.set("top", top);
+    tokens.call<void>("push", item);
+  }
+  val out = val::object();
+  out.set("done", result.done);
+  out.set("finish", std::string(FinishName(result.finish)));
+  out.set("nPromptDone", result.n_prompt_done);
+  out.set("nPrompt", result.n_prompt);
+  out.set("tokens", tokens);
+  return out;
+}
+
+val ToVal(const RunStats& stats) {
+  val out = val::object();
+  out.set("nPrompt", stats.n_prompt);
+  out.set("nPromptReused", stats.n_prompt_reused);
+  out.set("nGenerated", stats.n_generated);
+  out.set("prefillMs", stats.prefill_ms);
+  out.set("decodeMs", stats.decode_ms);
+  return out;
+}
+
+val ModelInfoToVal(const ModelSpec& spec, size_t weights_bytes) {
+  val layers = val::array();
+  double parameters = static_cast<double>(spec.vocab_size) * static_cast<double>(spec.d_model);
+  for (const LayerSpec& layer : spec.layers) {
+    layers.call<void>("push", LayerToVal(layer));
+    parameters += LayerParameters(layer, spec.d_model);
+  }
+  val out = val::object();
+  out.set("architecture", spec.architecture);
+  out.set("name", spec.name);
+  out.set("dModel", spec.d_model);
+  out.set("vocabSize", spec.vocab_size);
+  out.set("nCtxTrain", spec.n_ctx_train);
+  out.set("tiedHead", spec.tied_head);
+  out.set("layers", layers);
+  out.set("weightsBytes", weights_bytes);
+  out.set("parametersUsed", parameters);
+  return out;
+}
+
+}  // namespace headlight::wasm
