@@ -1,5 +1,6 @@
-// Owning, cache-line-aligned arrays for weights, caches and workspaces. Allocation failure is a typed
-// OutOfMemory error that says how much was asked for. Not a container: the size is fixed at construction.
+// Owning, cache-line-aligned arrays for weights, caches and workspaces. Allocation failure is a
+// typed OutOfMemory error that says how much was asked for. Not a container: the size is fixed at
+// construction.
 #ifndef HEADLIGHT_BASE_ALIGNED_H_
 #define HEADLIGHT_BASE_ALIGNED_H_
 
@@ -15,10 +16,13 @@
 
 namespace headlight {
 
-// One cache line: a vector load never straddles two, and two threads never share one at a buffer's edge.
+// One cache line: a vector load never straddles two, and two threads never share one at a buffer's
+// edge.
 inline constexpr size_t kAlignment = 64;
 
-constexpr size_t RoundUp(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+constexpr size_t RoundUp(size_t n, size_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 constexpr size_t CeilDiv(size_t n, size_t divisor) { return (n + divisor - 1) / divisor; }
 
 template <typename T>

@@ -1,5 +1,6 @@
-// Element and tensor types shared by the file reader, the block formats, the packed weights and the caches,
-// and the exact scalar conversions of the 16-bit float formats. Tables only: no kernels here.
+// Element and tensor types shared by the file reader, the block formats, the packed weights and the
+// caches, and the exact scalar conversions of the 16-bit float formats. Tables only: no kernels
+// here.
 #ifndef HEADLIGHT_BASE_DTYPE_H_
 #define HEADLIGHT_BASE_DTYPE_H_
 
@@ -9,7 +10,8 @@
 
 namespace headlight {
 
-// Tensor types as numbered in a GGUF file (the format's documentation; the numbers are facts of the format).
+// Tensor types as numbered in a GGUF file (the format's documentation; the numbers are facts of the
+// format).
 enum class TensorType : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -31,9 +33,9 @@ enum class TensorType : uint32_t {
 
 // What the file format says of a type. `supported` is whether quant/ has a decoder for it.
 struct TensorTypeTraits {
-  const char* name;            // as printed, e.g. "Q8_0"
-  uint32_t n_block;            // elements a block
-  uint32_t block_bytes;        // bytes a block
+  const char* name;      // as printed, e.g. "Q8_0"
+  uint32_t n_block;      // elements a block
+  uint32_t block_bytes;  // bytes a block
   bool supported;
 };
 
@@ -42,8 +44,8 @@ const TensorTypeTraits* FindTensorType(uint32_t type);
 
 // Formats of the KV cache (and of other 1-d float stores).
 enum class CacheType : uint8_t { kF32, kF16 };
-const char* CacheTypeName(CacheType type);      // "f32", "f16"
-size_t CacheTypeBytes(CacheType type);          // bytes an element
+const char* CacheTypeName(CacheType type);  // "f32", "f16"
+size_t CacheTypeBytes(CacheType type);      // bytes an element
 
 // IEEE 754 binary16 -> binary32, exact for every input (subnormals, inf and NaN included).
 inline float F32FromF16(uint16_t h) {
@@ -52,8 +54,8 @@ inline float F32FromF16(uint16_t h) {
   if (magnitude >= 0x7C00u) {  // inf, NaN: exponent all ones
     return std::bit_cast<float>(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
   }
-  // Shifted into f32 position the exponent is 112 too small; multiplying by 2^112 repairs it and also
-  // normalises subnormals.
+  // Shifted into f32 position the exponent is 112 too small; multiplying by 2^112 repairs it and
+  // also normalises subnormals.
   const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
 }
@@ -61,7 +63,9 @@ inline float F32FromF16(uint16_t h) {
 // binary32 -> binary16, round to nearest even; overflow gives inf, NaN stays NaN (quiet).
 uint16_t F16FromF32(float x);
 
-inline float F32FromBF16(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+inline float F32FromBF16(uint16_t b) {
+  return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
+}
 
 }  // namespace headlight
 

@@ -1,5 +1,6 @@
-// The one exception type of Headlight. Thrown at boundaries only (file reader, options, allocation), never
-// inside a kernel; the bindings turn it into data (wasm/guard.h), so no exception reaches JavaScript.
+// The one exception type of Headlight. Thrown at boundaries only (file reader, options,
+// allocation), never inside a kernel; the bindings turn it into data (wasm/guard.h), so no
+// exception reaches JavaScript.
 #ifndef HEADLIGHT_BASE_ERROR_H_
 #define HEADLIGHT_BASE_ERROR_H_
 
@@ -25,7 +26,8 @@ const char* ErrorCodeName(ErrorCode code);
 
 class Error : public std::exception {
  public:
-  // Named facts for programs, e.g. {"key", "llama.block_count"}; the message already says them in words.
+  // Named facts for programs, e.g. {"key", "llama.block_count"}; the message already says them in
+  // words.
   using Details = std::vector<std::pair<std::string, std::string>>;
 
   Error(ErrorCode code, std::string message, Details details = {})

@@ -1,5 +1,5 @@
-// HeadLayout: the shape of an attention layer, the type that everything is written against. No code may assume
-// d_qk == d_v, n_q_heads * d_qk == d_model or n_q_heads == n_kv_heads.
+// HeadLayout: the shape of an attention layer, the type that everything is written against. No code
+// may assume d_qk == d_v, n_q_heads * d_qk == d_model or n_q_heads == n_kv_heads.
 #ifndef HEADLIGHT_BASE_HEAD_LAYOUT_H_
 #define HEADLIGHT_BASE_HEAD_LAYOUT_H_
 
@@ -9,9 +9,10 @@ namespace headlight {
 
 struct HeadLayout {
   size_t n_q_heads = 0;
-  size_t n_kv_heads = 0;  // divides n_q_heads; query head h reads KV head h / (n_q_heads / n_kv_heads)
-  size_t d_qk = 0;        // width of a query and of a key, in elements
-  size_t d_v = 0;         // width of a value, in elements
+  size_t n_kv_heads =
+      0;            // divides n_q_heads; query head h reads KV head h / (n_q_heads / n_kv_heads)
+  size_t d_qk = 0;  // width of a query and of a key, in elements
+  size_t d_v = 0;   // width of a value, in elements
 
   constexpr size_t n_q_per_kv() const { return n_q_heads / n_kv_heads; }
   constexpr size_t q_width() const { return n_q_heads * d_qk; }

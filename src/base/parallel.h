@@ -1,5 +1,6 @@
-// ParallelFor over a pool that starts once. The caller's thread takes part; with one thread everything runs
-// inline. Work is handed out by index, so which thread ran a task never changes a result. Not for nested use.
+// ParallelFor over a pool that starts once. The caller's thread takes part; with one thread
+// everything runs inline. Work is handed out by index, so which thread ran a task never changes a
+// result. Not for nested use.
 #ifndef HEADLIGHT_BASE_PARALLEL_H_
 #define HEADLIGHT_BASE_PARALLEL_H_
 
@@ -27,15 +28,16 @@ class TaskRef {
 
 class ThreadPool {
  public:
-  // n_threads >= 1 counts the caller. In a build without threads only 1 is accepted (Error kBadOption).
+  // n_threads >= 1 counts the caller. In a build without threads only 1 is accepted (Error
+  // kBadOption).
   explicit ThreadPool(size_t n_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   size_t n_threads() const;
-  // Calls task(i, thread) once for each i in [0, n_tasks), thread in [0, n_threads); returns when all are done,
-  // and all that they wrote is visible to the caller. Tasks must not throw.
+  // Calls task(i, thread) once for each i in [0, n_tasks), thread in [0, n_threads); returns when
+  // all are done, and all that they wrote is visible to the caller. Tasks must not throw.
   void ParallelFor(size_t n_tasks, TaskRef task) noexcept;
 
  private:
