@@ -36,14 +36,7 @@ int main() {
   AttentionSpec spec;
   spec.layout = layout;
   spec.scale = 1.0f / std::sqrt(static_cast<float>(layout.d_qk));
-  AttentionArgs args{.q = q.data(),
-                     .q_stride = layout.q_width(),
-                     .n_tokens = 1,
-                     .pos0 = kRows - 1,
-                     .kv = &cache,
-                     .n_kv = kRows,
-                     .out = fast.data(),
-                     .out_stride = fast.size()};
+  AttentionArgs args{q.data(), q.size(), 1, kRows - 1, &cache, kRows, fast.data(), fast.size()};
 
   headlight::ThreadPool pool(2);
   headlight::AttentionWorkspace workspace(layout, kRows, pool.n_threads());
