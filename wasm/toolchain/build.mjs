@@ -5,7 +5,12 @@ import path from 'node:path';
 import { inProject, note, run, step, TaskError } from './run.mjs';
 
 export const nativePresets = ['native-debug', 'native-release'];
-export const wasmPresets = ['wasm-simd', 'wasm-simd-threads', 'wasm-relaxed', 'wasm-relaxed-threads'];
+export const wasmPresets = [
+  'wasm-simd',
+  'wasm-simd-threads',
+  'wasm-relaxed',
+  'wasm-relaxed-threads',
+];
 
 // The promise of the package: a module is a small download. MB and kB are 1e6 and 1e3.
 export const maxModuleBytes = 400_000;
@@ -43,7 +48,9 @@ function installModules() {
 export function loadingTheSharedWasm(name, glue) {
   const ownName = name.replace(/\.mjs$/, '.wasm');
   if (!glue.includes(`"${ownName}"`)) {
-    throw new TaskError(`${name} does not name ${ownName}: this Emscripten's glue has another form.`);
+    throw new TaskError(
+      `${name} does not name ${ownName}: this Emscripten's glue has another form.`,
+    );
   }
   return Buffer.from(glue.replaceAll(`"${ownName}"`, `"${ownName.replace('.node', '')}"`));
 }
@@ -66,7 +73,9 @@ function writeIfChanged(to, bytes) {
 export async function buildWeb() {
   await step('npm package', () => run('npm', ['run', '--silent', 'build', '-w', 'headlight-wasm']));
   if (existsSync(inProject('web/pages/vite.config.ts'))) {
-    await step('pages', () => run('node', [...vite, 'build', '--config', 'web/pages/vite.config.ts']));
+    await step('pages', () =>
+      run('node', [...vite, 'build', '--config', 'web/pages/vite.config.ts']),
+    );
   }
   if (existsSync(inProject('web/cli/tsconfig.json'))) {
     await step('command line', () => run('node', [...tsc, '--project', 'web/cli/tsconfig.json']));

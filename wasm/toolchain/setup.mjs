@@ -65,7 +65,7 @@ export function sameModules(wanted, installed) {
 }
 
 async function installSystemPackages(forTests) {
-  if (!isOnPath('dpkg-query') || !isOnPath('apt-get')) {
+  if (!isOnPath('dpkg') || !isOnPath('apt-get')) {
     checkCommands(forTests ? [...buildCommands, ...testCommands] : buildCommands);
     return;
   }
@@ -92,8 +92,7 @@ async function installSystemPackages(forTests) {
 }
 
 function isInstalled(debianPackage) {
-  const status = outputOf('dpkg-query', ['-W', '-f', '${db:Status-Status}', debianPackage]);
-  return status?.startsWith('installed') === true;
+  return outputOf('dpkg', ['-s', debianPackage])?.includes('Status: install ok installed') === true;
 }
 
 function checkCommands(commands) {

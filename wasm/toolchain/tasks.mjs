@@ -28,7 +28,9 @@ const tasks = {
     const names = args.length > 0 ? args : Object.keys(builds);
     const unknown = names.filter((name) => !(name in builds));
     if (unknown.length > 0) {
-      throw new TaskError(`Unknown build: ${unknown}. There are ${Object.keys(builds).join(', ')}.`);
+      throw new TaskError(
+        `Unknown build: ${unknown}. There are ${Object.keys(builds).join(', ')}.`,
+      );
     }
     await setUp({ forTests: names.includes('native') });
     for (const name of names) await builds[name]();
