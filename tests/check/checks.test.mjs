@@ -14,6 +14,7 @@ describe('include direction', () => {
     ['src/kernels/a.cc', '#include "quant/packed.h"\n#include "kernels/b.h"\n#include <vector>\n'],
     ['src/lab/a.h', '#include "session/session.h"\n'],
     ['web/pages/chat/main.ts', "import { Engine } from 'headlight-wasm';\n"],
+    ['examples/page/main.js', "import { Engine } from './headlight-wasm/index.js';\n"],
     ['tests/cpp/kv/kv_test.cc', '#include "session/session.h"\n'],
   ])('%s may include what comes before it', (path, text) => {
     expect(findings(path, text)).toEqual([]);

@@ -19,7 +19,7 @@ const rank = new Map(layers.flatMap((row, i) => row.map((folder) => [folder, i])
 
 const includeLine = /^[ \t]*#[ \t]*include[ \t]+"([^"]+)"/gm;
 const privateImport =
-  /(?:from|import)\s*\(?\s*['"]([^'"]*(?:runtime\/(?:src|dist)|headlight-wasm\/)[^'"]*)['"]/g;
+  /(?:from|import)\s*\(?\s*['"]([^'"]*\/runtime\/(?:src|dist)\/[^'"]*|headlight-wasm\/[^'"]*)['"]/g;
 
 /** @returns {string[]} one line per offence */
 export function includeDirectionFindings(files) {

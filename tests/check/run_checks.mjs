@@ -1,7 +1,13 @@
 // `npm run check`: formatting, lint, types and the project's own rules. Each is one check, passed or failed.
 import { existsSync, readdirSync } from 'node:fs';
 import { tsc } from '../../wasm/toolchain/build.mjs';
-import { exitCodeOf, inProject, isOnPath, projectDir } from '../../wasm/toolchain/run.mjs';
+import {
+  exitCodeOf,
+  inProject,
+  isOnPath,
+  outputOf,
+  projectDir,
+} from '../../wasm/toolchain/run.mjs';
 import { decoderNameFindings, forbiddenTextFindings } from './forbidden_text.mjs';
 import { includeDirectionFindings } from './include_direction.mjs';
 import { sizeFindings } from './size_limits.mjs';
@@ -38,10 +44,25 @@ async function succeeds(command, args) {
   return (await exitCodeOf(command, args, { quiet: true })) === 0;
 }
 
+// The releases format differently: 19, as the compiler, is the one that decides where it is present.
+function clangFormatProgram() {
+  return isOnPath('clang-format-19') ? 'clang-format-19' : 'clang-format';
+}
+
 function clangFormat(files) {
-  // The releases format differently: 19, as the compiler, is the one that decides where it is present.
-  const program = isOnPath('clang-format-19') ? 'clang-format-19' : 'clang-format';
-  return succeeds(program, ['--dry-run', '-Werror', ...files.map((file) => file.path)]);
+  const offending = files.filter(
+    (file) => outputOf(clangFormatProgram(), ['--dry-run', '-Werror', file.path]) === undefined,
+  );
+  for (const file of offending)
+    console.error(`${file.path}: not formatted; \`npm run format\` does it`);
+  return offending.length === 0;
+}
+
+/** `npm run format`: rewrites what the first two checks would complain about, where that can be done by rule. */
+export async function format() {
+  const files = sourceFiles(projectDir).filter(isCpp);
+  await exitCodeOf('node', [biome, 'check', '--write', '.']);
+  await exitCodeOf(clangFormatProgram(), ['-i', ...files.map((file) => file.path)]);
 }
 
 async function typeCheck() {

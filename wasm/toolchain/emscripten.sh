@@ -54,8 +54,8 @@ CONF
 unpack() {
   local p
   rm -rf "$prefix/root" "$prefix/loader"; mkdir -p "$prefix/root" "$prefix/loader"
-  for p in "${packages[@]}"; do dpkg -x "$prefix"/apt/debs/"$p"_*.deb "$prefix/root"; done
-  for p in "${runtime[@]}"; do dpkg -x "$prefix"/apt/debs/"$p"_*.deb "$prefix/loader"; done
+  for p in "${packages[@]}"; do dpkg -x "$prefix/apt/debs/$p"_*.deb "$prefix/root"; done
+  for p in "${runtime[@]}"; do dpkg -x "$prefix/apt/debs/$p"_*.deb "$prefix/loader"; done
   rm -rf "$prefix/apt"
 }
 
@@ -65,11 +65,11 @@ wrap_binaryen() {
   mkdir -p "$prefix/binaryen/bin"
   loader=$(find "$prefix/loader" -name 'ld-linux-*.so.*' | sort | head -n 1)
   libs=$prefix/loader/usr/lib/x86_64-linux-gnu:$prefix/root/usr/lib/x86_64-linux-gnu
-  for tool in "$prefix"/root/usr/bin/wasm-* "$prefix"/root/usr/bin/wasm2js; do
+  for tool in "$prefix/root/usr/bin/wasm-"* "$prefix/root/usr/bin/wasm2js"; do
     printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$loader" "$libs" "$tool" \
       > "$prefix/binaryen/bin/$(basename "$tool")"
   done
-  chmod +x "$prefix"/binaryen/bin/*
+  chmod +x "$prefix/binaryen/bin/"*
 }
 
 configure() {

@@ -1,4 +1,4 @@
-// The tasks behind the npm scripts: `node wasm/toolchain/tasks.mjs setup|start|test|build|check`.
+// The tasks behind the npm scripts: `node wasm/toolchain/tasks.mjs setup|start|test|build|check|format`.
 // A fresh clone has no node_modules yet, so what needs a package is imported after the set-up.
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -39,6 +39,11 @@ const tasks = {
     await setUp({ forTests: true });
     const { runChecks } = await import('../../tests/check/run_checks.mjs');
     return (await runChecks()).failed === 0 ? 0 : 1;
+  },
+  async format() {
+    await setUp({ forTests: true });
+    const { format } = await import('../../tests/check/run_checks.mjs');
+    return format();
   },
 };
 
