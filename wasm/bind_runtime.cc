@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "base/aligned.h"
 #include "guard.h"
+#include "kernels/limits.h"
 #include "objects.h"
 #include "simd/probe.h"
 
@@ -39,10 +41,35 @@ val CreateRuntime(double n_threads) {
   });
 }
 
+val MeasureLimits(const RuntimeObject& runtime, double read_bytes, double budget_ms) {
+  return Guard([&] {
+    // More than any cache; the budget is what a person waits for.
+    constexpr double kMaxReadBytes = 512e6;
+    constexpr double kMaxBudgetMs = 60e3;
+    if (!(read_bytes >= 0 && read_bytes <= kMaxReadBytes)) {
+      throw Error(ErrorCode::kBadOption, "readBytes must be in [0, 512e6]",
+                  {{"option", "readBytes"}});
+    }
+    if (!(budget_ms > 0 && budget_ms <= kMaxBudgetMs)) {
+      throw Error(ErrorCode::kBadOption, "budgetMs must be in (0, 60000]",
+                  {{"option", "budgetMs"}});
+    }
+    AlignedArray<uint8_t> bytes(static_cast<size_t>(read_bytes));
+    const SpeedLimits limits =
+        headlight::MeasureLimits({bytes.data(), bytes.size()}, budget_ms, runtime.pool());
+    val out = val::object();
+    out.set("readGBs", limits.read_gbs);
+    out.set("dotGops", limits.dot_gops);
+    out.set("fmaGflops", limits.fma_gflops);
+    return out;
+  });
+}
+
 EMSCRIPTEN_BINDINGS(headlight_runtime) {
   emscripten::function("probe", &Probe);
   emscripten::function("wasmBytes", &WasmBytes);
   emscripten::function("createRuntime", &CreateRuntime);
+  emscripten::function("measureLimits", &MeasureLimits);
   emscripten::class_<RuntimeObject>("Runtime")
       .smart_ptr<std::shared_ptr<RuntimeObject>>("RuntimePtr")
       .function("createLoader", &RuntimeObject::CreateLoader)

@@ -187,6 +187,12 @@ export interface HeadlightModule {
   /** Current size of the WASM memory. */
   wasmBytes(): number;
   createRuntime(nThreads: number): Result<Runtime>;
+  /** What this machine allows in this module (src/kernels/limits.h); allocates readBytes for the time of the call. */
+  measureLimits(
+    runtime: Runtime,
+    readBytes: number,
+    budgetMs: number,
+  ): Result<{ readGBs: number; dotGops: number; fmaGflops: number }>;
   /**
    * One attention layer on given rows: q [nTokens, nQHeads, dQk], k [nKv, nKvHeads, dQk], v [nKv, nKvHeads, dV],
    * positions already applied. out [nTokens, nQHeads, dV]; `milliseconds` is the kernel alone.
