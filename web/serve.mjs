@@ -6,7 +6,7 @@ import sirv from 'sirv';
 
 // 'wasm-unsafe-eval' allows compiling WebAssembly and nothing else. connect-src is open to any http(s) address for one
 // reason: the user may open a model by its URL; the pages fetch nothing else from elsewhere.
-const contentSecurityPolicy = [
+const pagePolicy = [
   "default-src 'self'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
@@ -24,10 +24,13 @@ const isolationHeaders = {
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
 
-/** @param {boolean} isolation whether pages may share memory between threads */
-export function responseHeaders(isolation) {
+/**
+ * @param {boolean} isolation whether pages may share memory between threads
+ * @param {string | false} [contentSecurityPolicy] another policy, or none
+ */
+export function responseHeaders(isolation, contentSecurityPolicy = pagePolicy) {
   return {
-    'Content-Security-Policy': contentSecurityPolicy,
+    ...(contentSecurityPolicy ? { 'Content-Security-Policy': contentSecurityPolicy } : {}),
     'Cross-Origin-Resource-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',
@@ -45,10 +48,12 @@ const portTries = 20;
  * @param {Record<string, string>} options.mounts URL prefix, ending in '/', to folder; the longest prefix wins
  * @param {number} [options.port] first port to try; 0 (default): any free one
  * @param {boolean} [options.isolation] send COOP and COEP (default true)
+ * @param {string | false} [options.contentSecurityPolicy] another policy than the pages', or none
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  */
-export async function serve({ mounts, port = 0, isolation = true }) {
-  const server = createServer(requestHandler(mounts, responseHeaders(isolation)));
+export async function serve({ mounts, port = 0, isolation = true, contentSecurityPolicy }) {
+  const headers = responseHeaders(isolation, contentSecurityPolicy);
+  const server = createServer(requestHandler(mounts, headers));
   const bound = await listen(server, port);
   const close = () =>
     new Promise((resolve) => {
