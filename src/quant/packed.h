@@ -24,7 +24,7 @@ inline constexpr size_t kBlockCols = 32; // columns that share a scale
 // columns to a multiple of kBlockCols with zeros; the padding is part of `bytes`.
 struct PackedShape {
   PackedFamily family = PackedFamily::kF32;
-  DotForm form = DotForm::kWide;  // how kP8 codes are stored; unused by the other families
+  DotForm form = DotForm::kWide;  // how kP8 codes are stored and how codes meet 8-bit activations
   size_t n_rows = 0;
   size_t n_cols = 0;
   size_t n_row_groups = 0;  // CeilDiv(n_rows, kRowGroup)
@@ -54,16 +54,19 @@ class PackedWriter {
   uint64_t n_file_bytes() const { return n_total_; }
 
  private:
-  void PackBlock(const uint8_t* block);
+  // Packs n_blocks whole file blocks, all in row row_, and moves on.
+  void PackRun(const uint8_t* src, size_t n_blocks);
 
   TensorType type_;
   PackedShape shape_;
   uint8_t* dst_;
-  uint64_t n_done_ = 0;   // file bytes taken
-  uint64_t n_total_ = 0;  // file bytes of the tensor
-  size_t row_ = 0;        // next block's place
-  size_t col_ = 0;
-  size_t n_carry_ = 0;    // bytes of a block cut by a chunk's end
+  size_t n_block_ = 0;      // columns of a file block
+  size_t block_bytes_ = 0;  // bytes of a file block
+  uint64_t n_done_ = 0;     // file bytes taken
+  uint64_t n_total_ = 0;    // file bytes of the tensor
+  size_t row_ = 0;          // place of the next block: its row, and its number within the row
+  size_t next_block_ = 0;
+  size_t n_carry_ = 0;      // bytes of a block cut by a chunk's end
   uint8_t carry_[256] = {};
 };
 

@@ -1,0 +1,276 @@
+#include "quant/packed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+#include "quant/packed_layout.h"
+
+namespace headlight {
+namespace {
+
+// A run of whole file blocks of one row on its way into its group.
+struct Run {
+  const uint8_t* src;   // n_blocks file blocks
+  size_t n_blocks;
+  uint8_t* group;       // the row group's first byte
+  size_t lane;          // row % kRowGroup
+  size_t first_block;   // place of the first block in its row, in file blocks
+  size_t codes_offset;  // CodesOffset of the matrix
+  uint8_t flip;         // P8Flip of the matrix
+};
+
+constexpr size_t kFileScaleBytes = 2;
+constexpr uint16_t kF16ExponentMask = 0x7C00;   // all ones: inf or NaN
+constexpr uint16_t kBF16ExponentMask = 0x7F80;
+constexpr uint32_t kF32ExponentMask = 0x7F800000;
+
+template <typename T>
+T LoadAs(const uint8_t* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+// Copies kWords words of 4 bytes from a row's block into its lane of as many vectors.
+template <size_t kWords>
+inline void ScatterWords(const uint8_t* src, uint32_t flip, uint8_t* dst) {
+  for (size_t i = 0; i < kWords; ++i) {
+    const uint32_t word = LoadAs<uint32_t>(src + i * sizeof(uint32_t)) ^ flip;
+    std::memcpy(dst + i * kVectorBytes, &word, sizeof(word));
+  }
+}
+
+// Q8_0 and Q4_0: f16 scale, then the codes of 32 columns as kWords words in the order that the packed block wants.
+// Returns whether all scales are finite.
+template <size_t kWords>
+bool PackCodes(const Run& run) {
+  constexpr size_t kFileBlock = kFileScaleBytes + kWords * sizeof(uint32_t);
+  const uint32_t flip = run.flip * 0x01010101u;
+  const uint8_t* src = run.src;
+  uint8_t* scales = run.group + run.first_block * kScaleBlockBytes + run.lane * sizeof(uint16_t);
+  uint8_t* codes = run.group + run.codes_offset + run.first_block * kWords * kVectorBytes +
+                   run.lane * sizeof(uint32_t);
+  bool finite = true;
+  for (size_t b = 0; b < run.n_blocks; ++b) {
+    const uint16_t scale = LoadAs<uint16_t>(src);
+    finite &= (scale & kF16ExponentMask) != kF16ExponentMask;
+    std::memcpy(scales, &scale, sizeof(scale));
+    ScatterWords<kWords>(src + kFileScaleBytes, flip, codes);
+    src += kFileBlock;
+    scales += kScaleBlockBytes;
+    codes += kWords * kVectorBytes;
+  }
+  return finite;
+}
+
+bool PackQ8_0(const Run& run) { return PackCodes<kBlockSteps>(run); }
+
+bool PackQ4_0(const Run& run) {
+  Run plain = run;
+  plain.flip = 0;  // 4-bit codes have one form
+  return PackCodes<kBlockSteps / 2>(plain);
+}
+
+template <typename T, T kExponentMask>
+bool PackPlain(const Run& run) {
+  uint8_t* dst = run.group + (run.first_block * kRowGroup + run.lane) * sizeof(T);
+  bool finite = true;
+  for (size_t i = 0; i < run.n_blocks; ++i) {
+    const T value = LoadAs<T>(run.src + i * sizeof(T));
+    finite &= (value & kExponentMask) != kExponentMask;
+    std::memcpy(dst + i * kRowGroup * sizeof(T), &value, sizeof(T));
+  }
+  return finite;
+}
+
+// One row a file type: which family it becomes, and how. A new type is a row here and, if its blocks are not those of
+// a family, a function that turns its blocks into them.
+struct FileType {
+  TensorType type;
+  PackedFamily family;
+  bool (*pack)(const Run& run);
+};
+
+constexpr FileType kFileTypes[] = {
+    {TensorType::kF32, PackedFamily::kF32, PackPlain<uint32_t, kF32ExponentMask>},
+    {TensorType::kF16, PackedFamily::kF16, PackPlain<uint16_t, kF16ExponentMask>},
+    {TensorType::kBF16, PackedFamily::kBF16, PackPlain<uint16_t, kBF16ExponentMask>},
+    {TensorType::kQ8_0, PackedFamily::kP8, PackQ8_0},
+    {TensorType::kQ4_0, PackedFamily::kP4, PackQ4_0},
+};
+
+const FileType* FindFileType(TensorType type) {
+  for (const FileType& row : kFileTypes) {
+    if (row.type == type) return &row;
+  }
+  return nullptr;
+}
+
+std::string TypeName(TensorType type) {
+  const TensorTypeTraits* traits = FindTensorType(static_cast<uint32_t>(type));
+  return traits != nullptr ? traits->name : "type " + std::to_string(static_cast<uint32_t>(type));
+}
+
+std::string SupportedNames() {
+  std::string names;
+  for (const FileType& row : kFileTypes) names += (names.empty() ? "" : ", ") + TypeName(row.type);
+  return names;
+}
+
+[[noreturn]] void ThrowBadShape(const std::string& why, size_t n_rows, size_t n_cols) {
+  throw Error(ErrorCode::kBadModel,
+              "a matrix of " + std::to_string(n_rows) + " x " + std::to_string(n_cols) + " " + why,
+              {{"n_rows", std::to_string(n_rows)}, {"n_cols", std::to_string(n_cols)}});
+}
+
+[[noreturn]] void ThrowNotFinite(TensorType type, size_t row, size_t column) {
+  throw Error(ErrorCode::kBadModel,
+              "the " + TypeName(type) + " data at row " + std::to_string(row) + ", column " +
+                  std::to_string(column) +
+                  " is infinite or not a number: the file is damaged or was converted wrongly",
+              {{"row", std::to_string(row)}, {"column", std::to_string(column)}});
+}
+
+}  // namespace
+
+const char* PackedFamilyName(PackedFamily family) {
+  switch (family) {
+    case PackedFamily::kF32:
+      return "f32";
+    case PackedFamily::kF16:
+      return "f16";
+    case PackedFamily::kBF16:
+      return "bf16";
+    case PackedFamily::kP8:
+      return "p8";
+    case PackedFamily::kP4:
+      return "p4";
+  }
+  return "f32";
+}
+
+PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm form) {
+  const FileType* file_type = FindFileType(type);
+  if (file_type == nullptr) {
+    throw Error(ErrorCode::kUnsupported,
+                "weights of type " + TypeName(type) + " are not supported; supported are " +
+                    SupportedNames(),
+                {{"type", TypeName(type)}, {"supported", SupportedNames()}});
+  }
+  const size_t n_block = FindTensorType(static_cast<uint32_t>(type))->n_block;
+  if (n_rows == 0 || n_cols == 0) ThrowBadShape("is empty", n_rows, n_cols);
+  if (n_cols % n_block != 0) {
+    ThrowBadShape("does not divide into " + TypeName(type) + " blocks of " +
+                      std::to_string(n_block) + " columns", n_rows, n_cols);
+  }
+  // With both below 2^31 nothing overflows 64 bits; what this machine can address is the second question.
+  constexpr size_t kMaxSide = size_t{1} << 31;
+  if (n_rows >= kMaxSide || n_cols >= kMaxSide) ThrowBadShape("is too large", n_rows, n_cols);
+  PackedShape shape;
+  shape.family = file_type->family;
+  shape.form = form;
+  shape.n_rows = n_rows;
+  shape.n_cols = n_cols;
+  shape.n_row_groups = CeilDiv(n_rows, kRowGroup);
+  shape.n_blocks = CeilDiv(n_cols, kBlockCols);
+  // A padded element takes at most 4 bytes, and with its share of the padded scales no more either.
+  const uint64_t n_padded = uint64_t{shape.n_row_groups * kRowGroup} * (shape.n_blocks * kBlockCols);
+  if (n_padded > (std::numeric_limits<size_t>::max() - kAlignment) / sizeof(float)) {
+    ThrowBadShape("is too large for this machine's address space", n_rows, n_cols);
+  }
+  shape.bytes = RoundUp(shape.n_row_groups * GroupBytes(shape.family, shape.n_blocks), kAlignment);
+  return shape;
+}
+
+PackedWriter::PackedWriter(TensorType type, const PackedShape& shape, uint8_t* dst)
+    : type_(type), shape_(shape), dst_(dst) {
+  const TensorTypeTraits* traits = FindTensorType(static_cast<uint32_t>(type));
+  n_block_ = traits->n_block;
+  block_bytes_ = traits->block_bytes;
+  n_total_ = uint64_t{shape.n_rows} * (shape.n_cols / n_block_) * block_bytes_;
+}
+
+size_t PackedWriter::Append(std::span<const uint8_t> bytes) {
+  const size_t n_taken = static_cast<size_t>(std::min<uint64_t>(bytes.size(), n_total_ - n_done_));
+  const uint8_t* src = bytes.data();
+  size_t n_left = n_taken;
+  if (n_carry_ != 0) {
+    const size_t n_fill = std::min(block_bytes_ - n_carry_, n_left);
+    std::memcpy(carry_ + n_carry_, src, n_fill);
+    n_carry_ += n_fill;
+    src += n_fill;
+    n_left -= n_fill;
+    if (n_carry_ == block_bytes_) {
+      PackRun(carry_, 1);
+      n_carry_ = 0;
+    }
+  }
+  const size_t row_blocks = shape_.n_cols / n_block_;
+  while (n_left >= block_bytes_) {
+    const size_t n_run = std::min(n_left / block_bytes_, row_blocks - next_block_);
+    PackRun(src, n_run);
+    src += n_run * block_bytes_;
+    n_left -= n_run * block_bytes_;
+  }
+  if (n_left != 0) std::memcpy(carry_, src, n_left);
+  n_carry_ += n_left;
+  n_done_ += n_taken;
+  return n_taken;
+}
+
+void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
+  const size_t group_bytes = GroupBytes(shape_.family, shape_.n_blocks);
+  const FileType* file_type = FindFileType(type_);
+  Run run{src,
+          n_blocks,
+          dst_ + row_ / kRowGroup * group_bytes,
+          row_ % kRowGroup,
+          next_block_,
+          CodesOffset(shape_.n_blocks),
+          P8Flip(shape_.form)};
+  if (!file_type->pack(run)) {
+    // Rare: once more, block by block, to name the place.
+    for (run.n_blocks = 1; file_type->pack(run); ++run.first_block) run.src += block_bytes_;
+    ThrowNotFinite(type_, row_, run.first_block * n_block_);
+  }
+  next_block_ += n_blocks;
+  if (next_block_ * n_block_ == shape_.n_cols) {
+    next_block_ = 0;
+    ++row_;
+  }
+}
+
+void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
+  const PackedShape& shape = w.shape;
+  const uint8_t* group = w.data + row / kRowGroup * GroupBytes(shape.family, shape.n_blocks);
+  const size_t lane = row % kRowGroup;
+  if (!HasCodes(shape.family)) {
+    for (size_t col = 0; col < shape.n_cols; ++col) {
+      const uint8_t* at = group + (col * kRowGroup + lane) * PlainElementBytes(shape.family);
+      out[col] = shape.family == PackedFamily::kF32   ? LoadAs<float>(at)
+                 : shape.family == PackedFamily::kF16 ? F32FromF16(LoadAs<uint16_t>(at))
+                                                      : F32FromBF16(LoadAs<uint16_t>(at));
+    }
+    return;
+  }
+  const uint8_t flip = P8Flip(shape.form);
+  const bool is_p8 = shape.family == PackedFamily::kP8;
+  for (size_t b = 0; b < shape.n_blocks; ++b) {
+    const uint8_t* scale_at = group + b * kScaleBlockBytes + lane * sizeof(uint16_t);
+    const float scale = F32FromF16(LoadAs<uint16_t>(scale_at));
+    const uint8_t* codes = group + CodesOffset(shape.n_blocks) + b * CodeBlockBytes(shape.family);
+    for (size_t c = 0; c < kBlockCols; ++c) {
+      const size_t step_col = is_p8 ? c : c % (kBlockCols / 2);
+      const uint8_t byte = codes[step_col / kStepCols * kVectorBytes + lane * kStepCols +
+                                 step_col % kStepCols];
+      const int code = is_p8 ? static_cast<int8_t>(byte ^ flip)
+                             : (c < kBlockCols / 2 ? byte & 15 : byte >> 4) - kP4Offset;
+      out[b * kBlockCols + c] = static_cast<float>(code) * scale;
+    }
+  }
+}
+
+}  // namespace headlight
