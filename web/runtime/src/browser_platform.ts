@@ -1,0 +1,87 @@
+// The browser side of Platform: module workers, files beside this one found by URL. The two `new URL` forms below are
+// those that Vite and webpack recognise with their default configuration; they must stay literal.
+import type { Endpoint, ModuleUrls, Platform } from './endpoint.js';
+import { type Features, hasRelaxedSimd, hasSharedMemory, hasSimd } from './modules.js';
+import type { FromWorker, ModuleName, SourceWire, ToWorker } from './protocol.js';
+
+const modules: Readonly<Record<ModuleName, ModuleUrls>> = {
+  simd: {
+    glueUrl: new URL('./wasm/headlight-simd.mjs', import.meta.url).href,
+    wasmUrl: new URL('./wasm/headlight-simd.wasm', import.meta.url).href,
+  },
+  'simd-threads': {
+    glueUrl: new URL('./wasm/headlight-simd-threads.mjs', import.meta.url).href,
+    wasmUrl: new URL('./wasm/headlight-simd-threads.wasm', import.meta.url).href,
+  },
+  relaxed: {
+    glueUrl: new URL('./wasm/headlight-relaxed.mjs', import.meta.url).href,
+    wasmUrl: new URL('./wasm/headlight-relaxed.wasm', import.meta.url).href,
+  },
+  'relaxed-threads': {
+    glueUrl: new URL('./wasm/headlight-relaxed-threads.mjs', import.meta.url).href,
+    wasmUrl: new URL('./wasm/headlight-relaxed-threads.wasm', import.meta.url).href,
+  },
+};
+
+function startWorker(): Endpoint {
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+  return {
+    post: (message: ToWorker, transfer = []) => worker.postMessage(message, transfer),
+    listen(onMessage, onLost) {
+      worker.onmessage = (event: MessageEvent<FromWorker>) => onMessage(event.data);
+      worker.onmessageerror = () => onLost('one of its messages could not be read');
+      worker.onerror = (event) => {
+        event.preventDefault();
+        onLost(
+          event.message
+            ? `${event.message} (${event.filename}:${event.lineno})`
+            : WORKER_NOT_LOADED,
+        );
+      };
+    },
+    setBusy() {},
+    async terminate() {
+      worker.terminate();
+    },
+  };
+}
+
+// The error event of a script that could not be fetched or was refused carries no message.
+const WORKER_NOT_LOADED =
+  'its script could not be loaded. Look for worker.js in the network panel: it must be served from this site, with a ' +
+  "JavaScript content type, and allowed by the page's Content-Security-Policy (worker-src or script-src 'self')";
+
+function probe(): Features {
+  const shared = hasSharedMemory() && globalThis.crossOriginIsolated === true;
+  return {
+    simd: hasSimd(),
+    relaxedSimd: hasRelaxedSimd(),
+    sharedMemory: shared,
+    noSharedMemoryReason: shared ? '' : noSharedMemoryReason(),
+    crossOriginIsolated: globalThis.crossOriginIsolated === true,
+    cores: globalThis.navigator?.hardwareConcurrency ?? 1,
+  };
+}
+
+function noSharedMemoryReason(): string {
+  return globalThis.crossOriginIsolated === true
+    ? 'this browser has no WebAssembly threads'
+    : 'the page is not cross-origin isolated (threads need the headers Cross-Origin-Opener-Policy: same-origin and ' +
+        'Cross-Origin-Embedder-Policy: require-corp)';
+}
+
+/** The worker resolves URLs against its own place, so relative ones are made absolute here. */
+function resolveString(source: string): SourceWire {
+  return {
+    kind: 'url',
+    url: new URL(source, globalThis.document?.baseURI ?? globalThis.location.href).href,
+  };
+}
+
+export const browserPlatform: Platform = {
+  startWorker,
+  modules,
+  probe,
+  resolveString,
+  resolveUrl: (source) => ({ kind: 'url', url: source.href }),
+};

@@ -1,0 +1,138 @@
+// Requests and their answers over one worker: ids, events of requests under way, what happens when the worker dies.
+// It does not know what a request does, and it never lets a call wait for an answer that cannot come.
+import type { Endpoint } from './endpoint.js';
+import {
+  asHeadlightError,
+  BadOptionError,
+  fromWire,
+  type HeadlightError,
+  WorkerLostError,
+} from './errors.js';
+import type {
+  FromWorker,
+  Note,
+  Replies,
+  Request,
+  RequestEvent,
+  Requests,
+  RequestType,
+} from './protocol.js';
+
+interface Pending {
+  resolve(value: unknown): void;
+  reject(error: HeadlightError): void;
+  onEvent: ((event: RequestEvent) => void) | undefined;
+}
+
+export interface Call<K extends RequestType> {
+  readonly id: number;
+  readonly reply: Promise<Replies[K]>;
+}
+
+export class Connection {
+  readonly #endpoint: Endpoint;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 1;
+  #closedBy: HeadlightError | undefined;
+
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
+    endpoint.listen(
+      (message) => this.#receive(message),
+      (why) => this.#lose(new WorkerLostError(`The worker was lost: ${why}`)),
+    );
+  }
+
+  /** What every call from now on fails with, once the connection is closed. */
+  get closedBy(): HeadlightError | undefined {
+    return this.#closedBy;
+  }
+
+  call<K extends RequestType>(
+    type: K,
+    body: Requests[K],
+    onEvent?: (event: RequestEvent) => void,
+    transfer?: ArrayBuffer[],
+  ): Call<K> {
+    const id = this.#nextId++;
+    if (this.#closedBy !== undefined) return { id, reply: Promise.reject(this.#closedBy) };
+    const reply = new Promise<Replies[K]>((resolve, reject) => {
+      this.#pending.set(id, { resolve: resolve as (value: unknown) => void, reject, onEvent });
+    });
+    if (this.#pending.size === 1) this.#endpoint.setBusy(true);
+    try {
+      this.#endpoint.post({ type, id, body } as Request, transfer);
+    } catch (error) {
+      // A value that cannot be cloned, e.g. a function among the tools.
+      this.#settle(id)?.reject(asUncloneable(error));
+    }
+    return { id, reply };
+  }
+
+  request<K extends RequestType>(type: K, body: Requests[K]): Promise<Replies[K]> {
+    return this.call(type, body).reply;
+  }
+
+  note(note: Note, transfer?: ArrayBuffer[]): void {
+    if (this.#closedBy === undefined) this.#endpoint.post(note, transfer);
+  }
+
+  cancel(id: number): void {
+    if (this.#pending.has(id)) this.note({ type: 'cancel', id });
+  }
+
+  /** Ends the worker; calls under way and later ones are rejected. */
+  async close(
+    pendingError: HeadlightError,
+    laterError: HeadlightError = pendingError,
+  ): Promise<void> {
+    if (this.#closedBy === undefined) this.#fail(pendingError, laterError);
+    await this.#endpoint.terminate();
+  }
+
+  #receive(message: FromWorker): void {
+    if (this.#closedBy !== undefined) return;
+    switch (message.type) {
+      case 'done':
+        this.#settle(message.id)?.resolve(message.value);
+        return;
+      case 'failed':
+        this.#settle(message.id)?.reject(fromWire(message.error));
+        return;
+      case 'fatal':
+        this.#lose(fromWire(message.error));
+        return;
+      default:
+        this.#pending.get(message.id)?.onEvent?.(message);
+    }
+  }
+
+  #settle(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#endpoint.setBusy(false);
+    return pending;
+  }
+
+  #lose(error: HeadlightError): void {
+    if (this.#closedBy !== undefined) return;
+    this.#fail(error, error);
+    void this.#endpoint.terminate();
+  }
+
+  #fail(pendingError: HeadlightError, laterError: HeadlightError): void {
+    this.#closedBy = laterError;
+    const waiting = [...this.#pending.values()];
+    this.#pending.clear();
+    this.#endpoint.setBusy(false);
+    for (const pending of waiting) pending.reject(pendingError);
+  }
+}
+
+function asUncloneable(thrown: unknown): BadOptionError {
+  return new BadOptionError(
+    `An argument cannot be sent to the worker: ${asHeadlightError(thrown).message}. Pass plain data, no functions.`,
+    {},
+    { cause: thrown },
+  );
+}

@@ -1,0 +1,216 @@
+// The engine and its sessions as users hold them. Calls are checked here and become requests to the worker; the worker
+// puts them into order. Nothing here computes.
+import { abortable } from './abortable.js';
+import type { Connection } from './connection.js';
+import { AbortedError, BadOptionError, WorkerLostError } from './errors.js';
+import {
+  abortSignal,
+  boolean,
+  checkChatOptions,
+  checkGenerateOptions,
+  checkMessages,
+  checkOptions,
+  checkText,
+  checkTokens,
+  generateOptionsWire,
+  integer,
+  oneOf,
+  type Rules,
+} from './options.js';
+import type { PromptWire, Replies, Requests, RequestType } from './protocol.js';
+import { RunHandle } from './run.js';
+import type {
+  ChatMessage,
+  ChatOptions,
+  EngineInfo,
+  EngineStats,
+  ForwardOptions,
+  ForwardTrace,
+  GenerateOptions,
+  Run,
+  TokenizeOptions,
+} from './types.js';
+
+const FORWARD_RULES: Rules<ForwardOptions> = { logits: oneOf('last', 'all'), signal: abortSignal };
+const TOKENIZE_RULES: Rules<TokenizeOptions> = { addSpecial: boolean, parseSpecial: boolean };
+
+/** Token ids in whatever array the caller has. */
+export type TokenIds = readonly number[] | Uint32Array | Int32Array;
+
+/**
+ * A conversation with a KV cache of its own over the engine's weights. Its memory is taken with the first call and given
+ * back by close(). Calls on one session run in the order in which they were made; those of several sessions take turns.
+ */
+export class EngineSession {
+  readonly #connection: Connection;
+  readonly #info: EngineInfo;
+  readonly #session: number;
+  #closed = false;
+
+  /** @internal Made by engine.session(). */
+  constructor(connection: Connection, info: EngineInfo, session: number) {
+    this.#connection = connection;
+    this.#info = info;
+    this.#session = session;
+  }
+
+  /**
+   * Answers a conversation with the model's chat template. What the session has already computed of it is not computed
+   * again, so pass the whole conversation each time. Room for an answer is kept by 'drop-oldest': maxTokens or 256 tokens,
+   * at most a quarter of the context.
+   * Throws BadOptionError at once; the run fails with ContextFullError, UnsupportedError (template), OutOfMemoryError.
+   */
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Run {
+    checkMessages('chat', messages);
+    checkChatOptions('chat', options);
+    const prompt: PromptWire = {
+      kind: 'chat',
+      messages,
+      tools: options.tools,
+      onContextFull: options.onContextFull ?? 'error',
+    };
+    return this.#generate('chat', prompt, options);
+  }
+
+  /**
+   * Continues a text or a sequence of tokens. A text gets BOS and leading space as the model's file says, and control
+   * tokens written in it are read as plain text; for a prompt with control tokens pass
+   * `await engine.tokenize(text, { parseSpecial: true })`.
+   */
+  complete(prompt: string | TokenIds, options: GenerateOptions = {}): Run {
+    checkGenerateOptions('complete', options);
+    return this.#generate('complete', this.#prompt(prompt), options);
+  }
+
+  /** Forgets all but the first nTokens tokens of the session's history. */
+  async truncate(nTokens: number): Promise<void> {
+    const rule = integer(0);
+    if (!rule.accepts(nTokens))
+      throw new BadOptionError(`truncate: nTokens must be ${rule.range}, got ${nTokens}`);
+    await this.#request('truncate', { session: this.#session, nTokens });
+  }
+
+  /** Ends the session's runs and gives its memory back to the engine. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    const closing = this.#request('closeSession', { session: this.#session });
+    this.#closed = true;
+    await closing;
+  }
+
+  stats(): Promise<EngineStats> {
+    return this.#request('stats', { session: this.#session });
+  }
+
+  #prompt(prompt: string | TokenIds): PromptWire {
+    if (typeof prompt === 'string') return { kind: 'text', text: prompt };
+    const tokens = checkTokens('complete', prompt, this.#info.model.vocabSize);
+    if (tokens.length === 0) throw new BadOptionError('complete: there are no tokens to continue');
+    return { kind: 'tokens', tokens };
+  }
+
+  #generate(where: string, prompt: PromptWire, options: GenerateOptions): Run {
+    this.#checkOpen();
+    const wire = generateOptionsWire(where, options, this.#info.model.vocabSize);
+    return new RunHandle(
+      this.#connection,
+      { session: this.#session, prompt, options: wire },
+      options.signal,
+    );
+  }
+
+  #request<K extends RequestType>(type: K, body: Requests[K]): Promise<Replies[K]> {
+    this.#checkOpen();
+    return this.#connection.request(type, body);
+  }
+
+  #checkOpen(): void {
+    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+    if (this.#closed)
+      throw new BadOptionError('This session was closed. engine.session() makes a new one.');
+  }
+}
+
+const DEFAULT_SESSION = 0;
+
+/** What `Engine.load` gives; see index.ts and node.ts for the loading itself. */
+export class LoadedEngine {
+  /** What was loaded, what runs it and why, and the memory it takes. */
+  readonly info: EngineInfo;
+  readonly #connection: Connection;
+  readonly #default: EngineSession;
+  #nextSession = DEFAULT_SESSION + 1;
+
+  /** @internal Made by Engine.load(). */
+  constructor(connection: Connection, info: EngineInfo) {
+    this.info = info;
+    this.#connection = connection;
+    this.#default = new EngineSession(connection, info, DEFAULT_SESSION);
+  }
+
+  /** The default session's chat; see EngineSession. */
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Run {
+    return this.#default.chat(messages, options);
+  }
+
+  /** The default session's complete; see EngineSession. */
+  complete(prompt: string | TokenIds, options: GenerateOptions = {}): Run {
+    return this.#default.complete(prompt, options);
+  }
+
+  /** A conversation of its own over the same weights. */
+  session(): EngineSession {
+    this.#checkOpen();
+    return new EngineSession(this.#connection, this.info, this.#nextSession++);
+  }
+
+  /**
+   * Logits of given tokens without generation: [vocabSize] of the last position or, with `logits: 'all'`,
+   * [nTokens, vocabSize]. It uses the default session, whose conversation is computed anew afterwards.
+   */
+  async forward(tokens: TokenIds, options: ForwardOptions = {}): Promise<ForwardTrace> {
+    this.#checkOpen();
+    checkOptions('forward', options, FORWARD_RULES);
+    const ids = checkTokens('forward', tokens, this.info.model.vocabSize);
+    if (ids.length === 0) throw new BadOptionError('forward: there are no tokens');
+    const { id, reply } = this.#connection.call('forward', {
+      session: DEFAULT_SESSION,
+      tokens: ids,
+      allPositions: options.logits === 'all',
+    });
+    return abortable(reply, options.signal, () => this.#connection.cancel(id));
+  }
+
+  async tokenize(text: string, options: TokenizeOptions = {}): Promise<number[]> {
+    checkText('tokenize', text);
+    checkOptions('tokenize', options, TOKENIZE_RULES);
+    this.#checkOpen();
+    const { addSpecial = false, parseSpecial = false } = options;
+    return this.#connection.request('tokenize', { text, addSpecial, parseSpecial });
+  }
+
+  async detokenize(tokens: TokenIds): Promise<string> {
+    this.#checkOpen();
+    const ids = checkTokens('detokenize', tokens, this.info.model.vocabSize);
+    return this.#connection.request('detokenize', { tokens: ids });
+  }
+
+  /** Of the default session. */
+  async stats(): Promise<EngineStats> {
+    return this.#default.stats();
+  }
+
+  /**
+   * Ends the worker, which frees all memory at once. Calls under way are rejected with AbortedError; later ones throw.
+   */
+  async dispose(): Promise<void> {
+    await this.#connection.close(
+      new AbortedError('The engine was disposed while the call was under way'),
+      new WorkerLostError('The engine was disposed. Load a new one with Engine.load().'),
+    );
+  }
+
+  #checkOpen(): void {
+    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+  }
+}

@@ -1,0 +1,34 @@
+// Everything public of headlight-wasm, for browsers; node.ts is its twin for Node.
+import { attendOn } from './attend.js';
+import { browserPlatform } from './browser_platform.js';
+import { LoadedEngine } from './engine.js';
+import { type InspectOptions, inspectOn, loadOn } from './launch.js';
+import type { AttendOptions, AttendResult, LoadOptions, ModelPlan, ModelSource } from './types.js';
+
+export * from './public.js';
+
+/** A model, loaded into a worker of its own. */
+export class Engine extends LoadedEngine {
+  /**
+   * Loads a model. Needs no header and no set-up; `engine.info.runtime` says what runs and why.
+   * Rejects with BadOptionError, NetworkError, BadModelError, UnsupportedError, IntegrityError, OutOfMemoryError,
+   * WorkerLostError or, when `signal` fires, AbortedError.
+   */
+  static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
+    const { connection, info } = await loadOn(browserPlatform, source, options);
+    return new Engine(connection, info);
+  }
+}
+
+/** What loading a model would take, from its header alone: the rest is not fetched. */
+export function inspectModel(
+  source: ModelSource,
+  options: InspectOptions = {},
+): Promise<ModelPlan> {
+  return inspectOn(browserPlatform, source, options);
+}
+
+/** One attention layer on given rows, without a model: for trying a head layout. Each call starts a worker. */
+export function attend(options: AttendOptions): Promise<AttendResult> {
+  return attendOn(browserPlatform, options);
+}

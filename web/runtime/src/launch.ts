@@ -1,0 +1,199 @@
+// From options to a running worker: tries the modules that modules.ts proposes, one worker each, until one stands, then
+// loads or inspects a model in it. A worker that failed is ended before the next is tried, so nothing half-started stays.
+import { abortable } from './abortable.js';
+import { Connection } from './connection.js';
+import type { Platform } from './endpoint.js';
+import { AbortedError, asHeadlightError, type HeadlightError, WorkerLostError } from './errors.js';
+import { type Candidate, chooseModules, type Features, type ModuleWishes } from './modules.js';
+import {
+  abortSignal,
+  checkKvCache,
+  checkLoadOptions,
+  checkOptions,
+  elsewhere,
+  integer,
+  type Rules,
+  sessionOptions,
+} from './options.js';
+import type { LoadedModel, RequestEvent, StartedModule } from './protocol.js';
+import { openSources } from './source.js';
+import type { EngineInfo, LoadOptions, ModelPlan, ModelSource, RuntimeInfo } from './types.js';
+
+/**
+ * How long a thread pool may take once its module is compiled. Starting a worker takes 5-50 ms; where threads hang
+ * (seen on iOS) they hang for good.
+ */
+const POOL_READY_MS = 10_000;
+
+export interface Started {
+  connection: Connection;
+  runtime: RuntimeInfo;
+}
+
+/** The worker of the moment, for who must end a launch from outside. */
+interface Launch {
+  connection?: Connection;
+}
+
+function poolLate(threads: number): HeadlightError {
+  return new WorkerLostError(
+    `the ${threads - 1} workers of the thread pool were not ready within ${POOL_READY_MS / 1000} s`,
+  );
+}
+
+function startCandidate(
+  platform: Platform,
+  candidate: Candidate,
+  launch: Launch,
+): Promise<StartedModule> {
+  const connection = new Connection(platform.startWorker());
+  launch.connection = connection;
+  const body = {
+    module: candidate.name,
+    ...platform.modules[candidate.name],
+    threads: candidate.threads,
+  };
+  return new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // The one event of 'start' says that the module is compiled; a slow network does not count against the pool.
+    const onCompiled = () => {
+      if (candidate.threads > 1)
+        timer ??= setTimeout(() => reject(poolLate(candidate.threads)), POOL_READY_MS);
+    };
+    const { reply } = connection.call('start', body, onCompiled);
+    reply.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+/** Throws BadOptionError for wishes that cannot be honoured, or what the last candidate failed with. */
+async function startModule(
+  platform: Platform,
+  features: Features,
+  wishes: ModuleWishes,
+  launch: Launch,
+): Promise<Started> {
+  const { candidates, reasons } = chooseModules(features, wishes);
+  let failure: HeadlightError | undefined;
+  let relaxedWorks = true;
+  for (const candidate of candidates) {
+    if (candidate.relaxed && !relaxedWorks) continue;
+    try {
+      const started = await startCandidate(platform, candidate, launch);
+      if (started.relaxedOk || !candidate.relaxed) {
+        return standing(launch, candidate, started, features, reasons);
+      }
+      relaxedWorks = false;
+      failure = new WorkerLostError('its relaxed dot product follows no known rule on this engine');
+    } catch (error) {
+      failure = asHeadlightError(error);
+    }
+    await launch.connection?.close(failure);
+    if (failure.code === 'Aborted') throw failure;
+    reasons.push(`not ${candidate.name} with ${candidate.threads} thread(s): ${failure.message}`);
+  }
+  throw allFailed(failure, reasons);
+}
+
+function standing(
+  launch: Launch,
+  candidate: Candidate,
+  started: StartedModule,
+  features: Features,
+  reasons: string[],
+): Started {
+  if (launch.connection === undefined)
+    throw new WorkerLostError('The worker was lost while it started');
+  return {
+    connection: launch.connection,
+    runtime: {
+      module: candidate.name,
+      threads: started.threads,
+      dotForm: started.dotForm,
+      crossOriginIsolated: features.crossOriginIsolated,
+      reasons,
+    },
+  };
+}
+
+function allFailed(failure: HeadlightError | undefined, reasons: string[]): HeadlightError {
+  const tried = reasons.join('; ');
+  return new WorkerLostError(
+    `No WebAssembly module could be started. ${tried}`,
+    {},
+    { cause: failure },
+  );
+}
+
+/**
+ * Starts a module and does `work` in it. Ends the worker when the work fails or the signal fires.
+ */
+export async function launch<T>(
+  platform: Platform,
+  wishes: ModuleWishes,
+  signal: AbortSignal | undefined,
+  work: (started: Started) => Promise<T>,
+): Promise<T> {
+  if (signal?.aborted) throw new AbortedError();
+  const state: Launch = {};
+  const features = platform.probe(wishes.module === 'relaxed');
+  const done = startModule(platform, features, wishes, state).then(work);
+  const end = (error: HeadlightError) => state.connection?.close(error);
+  try {
+    return await abortable(done, signal, () => void end(new AbortedError()));
+  } catch (error) {
+    await end(asHeadlightError(error));
+    throw error;
+  }
+}
+
+export async function loadOn(
+  platform: Platform,
+  source: ModelSource,
+  options: LoadOptions,
+): Promise<{ connection: Connection; info: EngineInfo }> {
+  checkLoadOptions(options);
+  const opened = openSources(source, platform);
+  const startMs = performance.now();
+  const wishes: ModuleWishes = { module: options.module ?? 'auto', threads: options.threads };
+  return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
+    const body = { sources: opened.sources, session: sessionOptions(options) };
+    const onEvent = (event: RequestEvent) => {
+      if (event.type === 'progress') options.onProgress?.(event.progress);
+      else opened.serve(event, connection);
+    };
+    const loaded: LoadedModel = await connection.call('load', body, onEvent).reply;
+    return { connection, info: { ...loaded, runtime, loadMs: performance.now() - startMs } };
+  });
+}
+
+export type InspectOptions = Pick<LoadOptions, 'nCtx' | 'kvCache' | 'signal'>;
+
+const INSPECT_RULES: Rules<InspectOptions> = {
+  nCtx: integer(1),
+  kvCache: elsewhere,
+  signal: abortSignal,
+};
+
+/** Sizes are those of one thread: each further thread adds a little workspace. */
+export async function inspectOn(
+  platform: Platform,
+  source: ModelSource,
+  options: InspectOptions,
+): Promise<ModelPlan> {
+  checkOptions('inspectModel', options, INSPECT_RULES);
+  checkKvCache('inspectModel', options.kvCache);
+  const opened = openSources(source, platform);
+  return launch(
+    platform,
+    { module: 'simd', threads: 1 },
+    options.signal,
+    async ({ connection }) => {
+      const body = { sources: opened.sources, session: sessionOptions(options) };
+      const plan = await connection.call('inspect', body, (event) =>
+        opened.serve(event, connection),
+      ).reply;
+      await connection.close(new AbortedError());
+      return plan;
+    },
+  );
+}

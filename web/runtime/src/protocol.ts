@@ -1,0 +1,161 @@
+// What crosses between the page's thread and the worker, and nothing else does: requests and answers with an id,
+// events of a request under way, and the few notes without an answer. Both sides were built from this one file, so
+// messages are not checked again; what a user says is checked before it becomes a message (options.ts).
+import type { WireError } from './errors.js';
+import type {
+  AttendResult,
+  CacheType,
+  ChatMessage,
+  EngineStats,
+  ForwardTrace,
+  GenerateChunk,
+  GenerateResult,
+  LoadProgress,
+  MemoryInfo,
+  ModelInfo,
+  ModelPlan,
+  PrefillProgress,
+  RuntimeInfo,
+} from './types.js';
+
+export type ModuleName = RuntimeInfo['module'];
+export type DotForm = RuntimeInfo['dotForm'];
+
+/** One file of a model. Bytes stay on the page's thread and are sent range by range when asked for. */
+export type SourceWire =
+  | { kind: 'url'; url: string }
+  | { kind: 'path'; path: string }
+  | { kind: 'blob'; blob: Blob }
+  | { kind: 'bytes'; nBytes: number };
+
+/** Every default filled in. */
+export interface SessionOptionsWire {
+  /** 0: min(the model's, 4096). */
+  nCtx: number;
+  kvCacheK: CacheType;
+  kvCacheV: CacheType;
+  activations: 'int8' | 'f32';
+}
+
+/** Every default filled in, but for the seed's: the page's thread draws it. */
+export interface GenerateOptionsWire {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  repetitionPenalty: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  penaltyLastN: number;
+  seed: number;
+  logitBiasIds: Uint32Array;
+  logitBiasValues: Float32Array;
+  /** 0: until the context is full. */
+  maxTokens: number;
+  stop: readonly string[];
+  /** Undefined: not asked for. 0: of the sampled token alone. */
+  logprobs: number | undefined;
+  ignoreEndOfGeneration: boolean;
+}
+
+export type PromptWire =
+  | { kind: 'text'; text: string }
+  | { kind: 'tokens'; tokens: Uint32Array }
+  | {
+      kind: 'chat';
+      messages: readonly ChatMessage[];
+      tools: readonly unknown[] | undefined;
+      onContextFull: 'error' | 'drop-oldest';
+    };
+
+export interface AttendSpecWire {
+  nQHeads: number;
+  nKvHeads: number;
+  dQk: number;
+  dV: number;
+  nTokens: number;
+  nKv: number;
+  /** 0: 1 / sqrt(dQk). */
+  scale: number;
+  window: number;
+  softcap: number;
+  causal: boolean;
+  kvCacheK: CacheType;
+  kvCacheV: CacheType;
+  kernel: 'auto' | 'reference' | 'tiled' | 'decode';
+}
+
+/** Body of each request. A session comes into being with the first request that names it. */
+export interface Requests {
+  /** The first request: loads the module and nothing more. */
+  start: { module: ModuleName; glueUrl: string; wasmUrl: string; threads: number };
+  load: { sources: readonly SourceWire[]; session: SessionOptionsWire };
+  inspect: { sources: readonly SourceWire[]; session: SessionOptionsWire };
+  generate: { session: number; prompt: PromptWire; options: GenerateOptionsWire };
+  truncate: { session: number; nTokens: number };
+  closeSession: { session: number };
+  forward: { session: number; tokens: Uint32Array; allPositions: boolean };
+  tokenize: { text: string; addSpecial: boolean; parseSpecial: boolean };
+  detokenize: { tokens: Uint32Array };
+  stats: { session: number };
+  attend: { spec: AttendSpecWire; q: Float32Array; k: Float32Array; v: Float32Array };
+}
+export type RequestType = keyof Requests;
+
+export interface StartedModule {
+  dotForm: DotForm;
+  /** false: a relaxed build whose dot product follows no known rule here. Take the plain module. */
+  relaxedOk: boolean;
+  threads: number;
+}
+
+export interface LoadedModel {
+  model: ModelInfo;
+  memory: MemoryInfo;
+  nCtx: number;
+}
+
+export interface Replies {
+  start: StartedModule;
+  load: LoadedModel;
+  inspect: ModelPlan;
+  generate: GenerateResult;
+  truncate: null;
+  closeSession: null;
+  forward: ForwardTrace;
+  tokenize: number[];
+  detokenize: string;
+  stats: EngineStats;
+  attend: AttendResult;
+}
+
+export type Request<K extends RequestType = RequestType> = {
+  [T in K]: { type: T; id: number; body: Requests[T] };
+}[K];
+
+/** Notes to the worker that have no answer of their own. */
+export type Note =
+  | { type: 'cancel'; id: number }
+  /** Answer to the event 'wantBytes' of request `id`. */
+  | { type: 'bytes'; id: number; bytes: Uint8Array };
+
+export type ToWorker = Request | Note;
+
+/** What a request tells while it is under way. */
+export type RequestEvent =
+  | { type: 'progress'; id: number; progress: LoadProgress }
+  | { type: 'prefill'; id: number; progress: PrefillProgress }
+  | { type: 'chunk'; id: number; chunk: GenerateChunk }
+  /** The half-open byte range of the given source of kind 'bytes'; answered by the note 'bytes'. */
+  | { type: 'wantBytes'; id: number; source: number; start: number; end: number }
+  /**
+   * The run may be stopped through shared memory from now on: see cancel_gate.ts. Sent only where memory is shared.
+   */
+  | { type: 'gate'; id: number; flags: Int32Array; cancelIndex: number; gate: Int32Array };
+
+export type FromWorker =
+  | { [T in RequestType]: { type: 'done'; id: number; value: Replies[T] } }[RequestType]
+  | { type: 'failed'; id: number; error: WireError }
+  | RequestEvent
+  /** The module is gone (abort, trap in a pool thread): nothing will be answered any more. */
+  | { type: 'fatal'; error: WireError };

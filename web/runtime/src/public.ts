@@ -1,0 +1,21 @@
+// The public names that do not depend on the platform; index.ts and node.ts export them beside Engine, inspectModel and
+// attend.
+export { EngineSession, type TokenIds } from './engine.js';
+export {
+  AbortedError,
+  BadModelError,
+  BadOptionError,
+  ContextFullError,
+  type ErrorCode,
+  type ErrorDetails,
+  HeadlightError,
+  IntegrityError,
+  InternalError,
+  NetworkError,
+  OutOfMemoryError,
+  QuotaError,
+  UnsupportedError,
+  WorkerLostError,
+} from './errors.js';
+export type { InspectOptions } from './launch.js';
+export type * from './types.js';

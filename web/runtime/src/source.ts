@@ -1,0 +1,76 @@
+// What a user may name as a model, turned into what the worker can open. Bytes stay here: the worker asks for them range
+// by range, so that a model in memory is never there a second time.
+
+import type { Connection } from './connection.js';
+import type { Platform } from './endpoint.js';
+import { asHeadlightError, BadOptionError } from './errors.js';
+import type { RequestEvent, SourceWire } from './protocol.js';
+import type { ModelSource } from './types.js';
+
+export interface OpenedSources {
+  sources: SourceWire[];
+  /** Answers the worker's requests for ranges of byte sources. */
+  serve(event: RequestEvent, connection: Connection): void;
+}
+
+const KINDS =
+  'a URL, a File or Blob, an ArrayBuffer, a Uint8Array, or an array of these (the shards in order)';
+
+function flatten(source: ModelSource): Exclude<ModelSource, readonly ModelSource[]>[] {
+  return Array.isArray(source)
+    ? source.flatMap((shard: ModelSource) => flatten(shard))
+    : [source as never];
+}
+
+function bytesOf(source: unknown): Uint8Array | undefined {
+  if (source instanceof Uint8Array) return source;
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  return undefined;
+}
+
+function wireOf(source: unknown, platform: Platform): SourceWire {
+  if (typeof source === 'string') return resolveString(source, platform);
+  if (source instanceof URL) return platform.resolveUrl(source);
+  if (typeof Blob !== 'undefined' && source instanceof Blob) return { kind: 'blob', blob: source };
+  const bytes = bytesOf(source);
+  if (bytes !== undefined) return { kind: 'bytes', nBytes: bytes.byteLength };
+  throw new BadOptionError(
+    `The model source is ${source === null ? 'null' : typeof source}; it must be ${KINDS}`,
+    {
+      option: 'source',
+      range: KINDS,
+    },
+  );
+}
+
+function resolveString(source: string, platform: Platform): SourceWire {
+  try {
+    return platform.resolveString(source);
+  } catch (error) {
+    throw new BadOptionError(
+      `The model source '${source}' is not a URL: ${asHeadlightError(error).message}`,
+      { option: 'source', value: source, range: KINDS },
+      { cause: error },
+    );
+  }
+}
+
+/** Throws BadOptionError for what is not a model source. */
+export function openSources(source: ModelSource, platform: Platform): OpenedSources {
+  const shards = flatten(source);
+  if (shards.length === 0) {
+    throw new BadOptionError(`The model source is an empty array; it must be ${KINDS}`, {
+      option: 'source',
+      range: KINDS,
+    });
+  }
+  return {
+    sources: shards.map((shard) => wireOf(shard, platform)),
+    serve(event, connection) {
+      if (event.type !== 'wantBytes') return;
+      const bytes =
+        bytesOf(shards[event.source])?.slice(event.start, event.end) ?? new Uint8Array();
+      connection.note({ type: 'bytes', id: event.id, bytes }, [bytes.buffer as ArrayBuffer]);
+    },
+  };
+}
