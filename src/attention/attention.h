@@ -17,8 +17,11 @@ struct AttentionSpec {
   float scale = 0.0f;   // multiplies q.k; usually 1 / sqrt(d_qk)
   size_t window = 0;    // W keys (q - k < W); 0: all
   float softcap = 0.0f; // s = cap * tanh(s / cap) after scaling; 0: none
-  bool causal = true;
+  bool causal = true;   // keys up to the query's own position
 };
+
+// Throws Error(kBadOption) naming the field that no kernel can honour. Kernels take specs that passed.
+void CheckAttentionSpec(const AttentionSpec& spec);
 
 // Query row t stands at position pos0 + t and attends rows [0, n_kv) of the cache that the mask admits; row r holds
 // position r. A fully masked row gives zeros.
@@ -33,24 +36,33 @@ struct AttentionArgs {
   size_t out_stride = 0;
 };
 
-// Scratch for the fast kernels, sized once: O(n_threads * tile) for prefill, and for decode the partial
-// (max, sum, acc) of each chunk of keys.
-class AttentionWorkspace {
- public:
-  AttentionWorkspace(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
-  static size_t Bytes(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
-  float* data() { return floats_.data(); }
-  size_t size() const { return floats_.size(); }
-
- private:
-  AlignedArray<float> floats_;
-};
-
 // Keys of a decode chunk; chunks are merged in order, so the thread count never changes a bit.
 inline constexpr size_t kDecodeChunk = 256;
 
-// Two passes, double precision: the definition.
-void AttentionReference(const AttentionSpec& spec, const AttentionArgs& args) noexcept;
+// Scratch for the fast kernels, allocated once. Each thread has room for one query block and one key tile (prefill) or
+// the scores of one chunk of keys (decode): independent of the context. The partial (max, sum, acc) of decode grows by
+// n_q_heads * (2 + d_v) floats a chunk of kDecodeChunk keys.
+class AttentionWorkspace {
+ public:
+  // For every layout that exceeds `widest` in no field, contexts up to n_ctx and pools up to n_threads.
+  // Throws Error(kOutOfMemory).
+  AttentionWorkspace(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
+  // Exactly what the constructor allocates.
+  static size_t Bytes(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
+
+  size_t bytes() const { return floats_.bytes(); }
+  // 64-byte aligned scratch of one thread, and the partial results that all share. For the kernels.
+  float* thread_scratch(size_t thread) { return floats_.data() + thread * thread_floats_; }
+  float* partials() { return floats_.data() + n_threads_ * thread_floats_; }
+
+ private:
+  size_t n_threads_;
+  size_t thread_floats_;
+  AlignedArray<float> floats_;
+};
+
+// Two passes, double precision: the definition. Slow, and the only one that allocates: may throw std::bad_alloc.
+void AttentionReference(const AttentionSpec& spec, const AttentionArgs& args);
 // Query block x key tile with online softmax; masked tiles are skipped.
 void AttentionTiled(const AttentionSpec& spec, const AttentionArgs& args, AttentionWorkspace& workspace,
                     ThreadPool& pool) noexcept;

@@ -19,27 +19,36 @@ struct KvCacheFormat {
   bool operator==(const KvCacheFormat&) const = default;
 };
 
-// Rows [0, n_rows) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r * v_stride.
+// Rows [0, n_ctx) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r * v_stride. A row starts
+// on a 16-byte boundary and is padded with zeros to a multiple of 16 bytes, so kernels read whole vectors of live rows.
 struct KvHeadView {
   KvCacheFormat format;
-  const void* k = nullptr;  // [n_rows, d_qk] of format.k
-  const void* v = nullptr;  // [n_rows, d_v] of format.v
+  const void* k = nullptr;  // [n_ctx, k_stride] of format.k, d_qk used
+  const void* v = nullptr;  // [n_ctx, v_stride] of format.v, d_v used
   size_t k_stride = 0;      // elements
   size_t v_stride = 0;
 };
 
-// One layer: placement [n_kv_heads, n_ctx, d] so that a head's rows are contiguous for the kernels.
+// Elements from one row of width d to the next: d rounded up to 16 bytes.
+size_t KvRowStride(CacheType type, size_t d);
+
+// One layer: placement [n_kv_heads, n_ctx, stride] so that a head's rows are contiguous for the kernels.
 class KvLayer {
  public:
+  // Throws Error(kBadOption) for a layout with a zero or with n_q_heads no multiple of n_kv_heads, Error(kOutOfMemory).
   KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
+  // BytesPerToken * n_ctx: exactly what the layer allocates. Saturates instead of wrapping around (wasm32).
   static size_t Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
-  // Bytes that one token adds.
+  // Bytes that one token adds: n_kv_heads * (d_qk + d_v) * element, each row padded to 16 bytes.
   static size_t BytesPerToken(const HeadLayout& layout, KvCacheFormat format);
 
-  // Stores row `row` of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads, d_v].
+  // Stores row `row` < n_ctx of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads, d_v]. f16 rounds to
+  // nearest even.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
   const HeadLayout& layout() const { return layout_; }
+  KvCacheFormat format() const { return format_; }
+  size_t n_ctx() const { return n_ctx_; }
 
  private:
   HeadLayout layout_;
@@ -52,7 +61,9 @@ class KvLayer {
 // All layers. Row r holds position r (no eviction yet); rows at and above n_rows() are dead.
 class KvCache {
  public:
+  // Throws as KvLayer does.
   KvCache(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx);
+  // The sum over the layers; saturates.
   static size_t Bytes(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx);
 
   KvLayer& layer(size_t i) { return layers_[i]; }

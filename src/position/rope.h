@@ -32,15 +32,17 @@ std::vector<double> RopeFrequencies(const RopeSpec& spec);
 // Cosines and sines of positions [0, n_ctx), filled on demand.
 class RopeTable {
  public:
-  // Throws Error(kBadOption) for an odd n_rot or a factor table of the wrong length.
+  // Throws Error(kBadOption) for an odd n_rot, a factor table of the wrong length, or a base, scale or factor that is
+  // not a positive finite number; Error(kOutOfMemory).
   RopeTable(const RopeSpec& spec, size_t n_ctx);
+  // What the two tables hold, without rounding up to cache lines; 0 for kNone.
   static size_t Bytes(const RopeSpec& spec, size_t n_ctx);
 
   // Fills positions below n_pos (<= n_ctx). Not thread-safe; call before the kernels.
-  void Ensure(size_t n_pos);
-  // Rotates one head x[d_qk] in place for position pos (Ensure'd).
+  void Ensure(size_t n_pos) noexcept;
+  // Rotates one head x[>= n_rot] in place for position pos (Ensure'd).
   void Rotate(float* x, size_t pos) const noexcept;
-  // Rotates n_heads adjacent heads of width d_qk.
+  // Rotates n_heads adjacent heads of width d_qk >= n_rot.
   void RotateHeads(float* x, size_t n_heads, size_t d_qk, size_t pos) const noexcept;
 
  private:

@@ -1,0 +1,132 @@
+#include "kv/kv_cache.h"
+
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+#include "kv/f16-inl.h"
+
+namespace headlight {
+namespace {
+
+constexpr size_t kRowBytes = 16;  // rows are padded to a multiple of one vector
+
+// On wasm32 a cache of more than 4 GiB must fail to allocate, not wrap around and be written out of bounds.
+size_t SaturatingMul(size_t a, size_t b) {
+  constexpr size_t kMax = std::numeric_limits<size_t>::max();
+  return b != 0 && a > kMax / b ? kMax : a * b;
+}
+
+size_t SaturatingAdd(size_t a, size_t b) {
+  return a > std::numeric_limits<size_t>::max() - b ? std::numeric_limits<size_t>::max() : a + b;
+}
+
+// Bytes of K (or V) of one layer, all KV heads.
+size_t PlaneBytes(CacheType type, size_t n_kv_heads, size_t n_ctx, size_t d) {
+  const size_t row_bytes = SaturatingMul(KvRowStride(type, d), CacheTypeBytes(type));
+  return SaturatingMul(SaturatingMul(row_bytes, n_kv_heads), n_ctx);
+}
+
+void CheckNonZero(const char* name, size_t value) {
+  if (value != 0) return;
+  throw Error(ErrorCode::kBadOption, std::string(name) + " is 0; a head layout needs at least 1",
+              {{"option", name}, {"value", "0"}});
+}
+
+const HeadLayout& Checked(const HeadLayout& layout) {
+  CheckNonZero("n_q_heads", layout.n_q_heads);
+  CheckNonZero("n_kv_heads", layout.n_kv_heads);
+  CheckNonZero("d_qk", layout.d_qk);
+  CheckNonZero("d_v", layout.d_v);
+  if (layout.n_q_heads % layout.n_kv_heads != 0) {
+    throw Error(ErrorCode::kBadOption,
+                "n_q_heads = " + std::to_string(layout.n_q_heads) +
+                    " is no multiple of n_kv_heads = " + std::to_string(layout.n_kv_heads) +
+                    "; every KV head has to serve the same number of query heads",
+                {{"option", "n_kv_heads"}, {"value", std::to_string(layout.n_kv_heads)}});
+  }
+  return layout;
+}
+
+// src [d] -> dst [KvRowStride(kF32, d)]; the padding stays as it is (zero).
+void StoreF32(const float* src, size_t d, float* dst) { std::memcpy(dst, src, d * sizeof(float)); }
+
+// src [d] -> dst [KvRowStride(kF16, d)]; the padding stays as it is (zero).
+void StoreF16(const float* src, size_t d, uint16_t* dst) {
+  constexpr F32x4 kF32;
+  constexpr U16x4 kU16;
+  size_t i = 0;
+  for (; i + 4 <= d; i += 4) hn::Store(F16FromF32Vector(hn::LoadU(kF32, src + i)), kU16, dst + i);
+  for (; i < d; ++i) dst[i] = F16FromF32(src[i]);
+}
+
+// src [n_kv_heads, d] -> row `row` of each head of plane [n_kv_heads, n_ctx, stride].
+void StoreHeads(CacheType type, const float* src, size_t n_kv_heads, size_t d, size_t n_ctx, size_t row,
+                uint8_t* plane) {
+  const size_t row_bytes = KvRowStride(type, d) * CacheTypeBytes(type);
+  for (size_t head = 0; head < n_kv_heads; ++head) {
+    uint8_t* dst = plane + (head * n_ctx + row) * row_bytes;
+    switch (type) {
+      case CacheType::kF32:
+        StoreF32(src + head * d, d, reinterpret_cast<float*>(dst));
+        break;
+      case CacheType::kF16:
+        StoreF16(src + head * d, d, reinterpret_cast<uint16_t*>(dst));
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+size_t KvRowStride(CacheType type, size_t d) {
+  const size_t n_vector = kRowBytes / CacheTypeBytes(type);
+  return d > std::numeric_limits<size_t>::max() - n_vector ? d : RoundUp(d, n_vector);
+}
+
+KvLayer::KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx)
+    : layout_(Checked(layout)),
+      format_(format),
+      n_ctx_(n_ctx),
+      k_(PlaneBytes(format.k, layout.n_kv_heads, n_ctx, layout.d_qk)),
+      v_(PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v)) {}
+
+size_t KvLayer::Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx) {
+  return SaturatingMul(BytesPerToken(layout, format), n_ctx);
+}
+
+size_t KvLayer::BytesPerToken(const HeadLayout& layout, KvCacheFormat format) {
+  return SaturatingAdd(PlaneBytes(format.k, layout.n_kv_heads, 1, layout.d_qk),
+                       PlaneBytes(format.v, layout.n_kv_heads, 1, layout.d_v));
+}
+
+void KvLayer::WriteRow(size_t row, const float* k, const float* v) noexcept {
+  StoreHeads(format_.k, k, layout_.n_kv_heads, layout_.d_qk, n_ctx_, row, k_.data());
+  StoreHeads(format_.v, v, layout_.n_kv_heads, layout_.d_v, n_ctx_, row, v_.data());
+}
+
+KvHeadView KvLayer::head(size_t kv_head) const noexcept {
+  KvHeadView view;
+  view.format = format_;
+  view.k_stride = KvRowStride(format_.k, layout_.d_qk);
+  view.v_stride = KvRowStride(format_.v, layout_.d_v);
+  view.k = k_.data() + kv_head * n_ctx_ * view.k_stride * CacheTypeBytes(format_.k);
+  view.v = v_.data() + kv_head * n_ctx_ * view.v_stride * CacheTypeBytes(format_.v);
+  return view;
+}
+
+KvCache::KvCache(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx)
+    : format_(format), n_ctx_(n_ctx), bytes_(Bytes(layers, format, n_ctx)) {
+  layers_.reserve(layers.size());
+  for (const HeadLayout& layout : layers) layers_.emplace_back(layout, format, n_ctx);
+}
+
+size_t KvCache::Bytes(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx) {
+  size_t bytes = 0;
+  for (const HeadLayout& layout : layers) {
+    bytes = SaturatingAdd(bytes, KvLayer::Bytes(layout, format, n_ctx));
+  }
+  return bytes;
+}
+
+}  // namespace headlight
