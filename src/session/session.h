@@ -1,5 +1,7 @@
-// One conversation over shared weights: its KV cache, its token history, its sampler, and Advance(budget), which works in
-// small steps so that the caller's thread can cancel, report progress and serve others in between.
+// One conversation over shared weights: its KV cache, its token history, its sampler, and
+// Advance(budget), which works in small steps so that the caller's thread can cancel, report
+// progress and serve others in between. Tokens only, no text. One thread at a time uses a session;
+// only cancel_flag() may be touched by another.
 #ifndef HEADLIGHT_SESSION_SESSION_H_
 #define HEADLIGHT_SESSION_SESSION_H_
 
@@ -8,7 +10,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/parallel.h"
@@ -20,45 +21,57 @@
 namespace headlight {
 
 struct SessionOptions {
-  size_t n_ctx = 0;            // 0: min(model's, 4096)
+  size_t n_ctx = 0;  // 0: min(model's, kDefaultMaxCtx)
   KvCacheFormat kv_format;
   ActivationType activations = ActivationType::kInt8;
-  size_t prefill_chunk = 0;    // tokens of a prefill step; 0: the default
+  size_t prefill_chunk =
+      0;  // tokens of a prefill step, at most kMaxPrefillChunk; 0: kDefaultPrefillChunk
 };
 
-// What a session would allocate, known from the spec alone.
+// A cache for more than this costs memory that few conversations use; a caller can ask for more.
+inline constexpr size_t kDefaultMaxCtx = 4096;
+inline constexpr size_t kDefaultPrefillChunk = 128;
+// Beyond, a step only gets longer (so Advance overshoots its budget) and the workspace larger.
+inline constexpr size_t kMaxPrefillChunk = 1024;
+
+// What a session allocates, known from the spec alone.
 struct SessionPlan {
   size_t n_ctx = 0;
+  size_t prefill_chunk = 0;
   size_t kv_cache_bytes = 0;
   size_t kv_bytes_per_token = 0;
-  size_t workspace_bytes = 0;
+  size_t workspace_bytes = 0;  // exact; logits of one row included
 };
-// Throws Error(kBadOption) for an n_ctx of more than the model's.
+// Throws Error(kBadOption) for an n_ctx of more than the model's, or a prefill_chunk of more than
+// kMaxPrefillChunk.
 SessionPlan PlanSession(const ModelSpec& spec, const SessionOptions& options, size_t n_threads);
 
 struct GenerateOptions {
   SamplerOptions sampler;
-  size_t max_tokens = 0;                   // 0: until the context is full
-  std::vector<uint32_t> stop_tokens;       // end-of-generation ids: end the run, not part of the result
+  size_t max_tokens = 0;              // 0: until the context is full
+  std::vector<uint32_t> stop_tokens;  // end-of-generation ids: end the run, not part of the result
   bool ignore_stop_tokens = false;
 };
 
+// kLength: max_tokens were generated, or the last one found no room in the context.
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kAborted };
 
 struct AdvanceResult {
   bool done = false;
   FinishReason finish = FinishReason::kNone;
-  size_t n_prompt_done = 0;               // prompt tokens in the cache, reused ones included
+  size_t n_prompt_done = 0;  // prompt tokens in the cache, reused ones included
   size_t n_prompt = 0;
-  std::vector<SampledToken> tokens;       // generated in this call, in order
+  std::vector<SampledToken> tokens;  // generated in this call, in order
 };
 
-// Milliseconds and counts of the current or last run.
+// Milliseconds and counts of the current or last run. Time between calls of Advance does not count.
 struct RunStats {
   size_t n_prompt = 0;
   size_t n_prompt_reused = 0;  // found in the cache, not computed again
   size_t n_generated = 0;
-  double prefill_ms = 0.0;
+  size_t n_decode_steps =
+      0;  // tokens put through the model in decode_ms: the generated ones but the last
+  double prefill_ms = 0.0;  // of the n_prompt - n_prompt_reused others, up to the first token
   double decode_ms = 0.0;
 };
 
@@ -68,24 +81,36 @@ class Session {
   Session(std::shared_ptr<const Model> model, const SessionOptions& options, ThreadPool& pool);
   ~Session();
 
-  // Starts a run on the full token sequence `tokens`: the longest prefix already in the cache is kept, the rest will be
-  // computed. Throws Error(kContextFull) if tokens.size() > n_ctx, kBadOption for an empty sequence or an id >= vocab_size.
-  // An error leaves the session as it was.
+  // Starts a run on the full token sequence `tokens`, in place of a run that is not finished. The
+  // longest prefix already in the cache is kept, the rest will be computed; the last token always
+  // is, for its logits. Clears the cancel flag. Throws Error(kContextFull) if tokens.size() >
+  // n_ctx, kBadOption for an empty sequence, an id >= vocab_size or a bad option. An error leaves
+  // the session, and a run in progress, as they were.
   void Begin(std::span<const uint32_t> tokens, const GenerateOptions& options);
-  // Works for about budget_ms (at least one step: it can stop after any layer), until a token is there or the run ends.
+  // Works until a token or a prefill chunk is done, about budget_ms have passed (it can stop after
+  // any layer, and does at least one) or the run ends. Without a run it does nothing and reports
+  // how the last one ended. Throws Error(kInternal) if the model's numbers overflowed; the run has
+  // then ended and the cache is empty.
   AdvanceResult Advance(double budget_ms);
   // Ends the run; what is in the cache stays valid. The next Begin may reuse it.
   void Cancel();
-  // Keeps the first n_tokens of the history and the cache. Throws kBadOption if n_tokens > history.
+  // Ends the run and keeps the first n_tokens of the history and the cache. Throws kBadOption if
+  // n_tokens > history.
   void Truncate(size_t n_tokens);
 
-  // Logits without generation: all positions ([n_tokens, vocab_size]) or the last ([vocab_size]). Blocks until done.
+  // Logits without generation: all positions ([n_tokens, vocab_size]) or the last ([vocab_size]).
+  // Blocks until done, ends a run in progress, leaves `tokens` as the history. For the last
+  // position a prefix in the cache is kept. Throws like Begin, Error(kOutOfMemory), and
+  // Error(kAborted) when the cancel flag is set meanwhile.
   std::vector<float> Logits(std::span<const uint32_t> tokens, bool all_positions);
 
-  // Set to true by another thread to make Advance return after the current layer (shared memory builds).
+  // Set to nonzero by another thread to end the run after the current layer (shared memory builds);
+  // Advance then reports kAborted and clears it.
   std::atomic<uint32_t>& cancel_flag();
 
-  const std::vector<uint32_t>& history() const;  // tokens whose rows are in the cache, plus the last sampled one
+  // Tokens whose rows are in the cache, plus the last sampled one, whose row is not. A stop token
+  // that ended a run is not part of it. While a prompt is being computed: what of it is done.
+  const std::vector<uint32_t>& history() const;
   const RunStats& stats() const;
   const SessionPlan& plan() const;
 

@@ -1,0 +1,336 @@
+#include "session/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "model/decoder.h"
+#include "session/session_plan.h"
+
+namespace headlight {
+namespace {
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void CheckIds(const char* name, std::span<const uint32_t> ids, size_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < vocab_size) continue;
+    const std::string option = std::string(name) + "[" + std::to_string(i) + "]";
+    const std::string range = "below the vocabulary's " + std::to_string(vocab_size);
+    throw Error(ErrorCode::kBadOption,
+                option + " is " + std::to_string(ids[i]) + ", it must be " + range +
+                    "; were the tokens made for another model?",
+                {{"option", option}, {"value", std::to_string(ids[i])}, {"range", range}});
+  }
+}
+
+void CheckTokens(std::span<const uint32_t> tokens, size_t n_ctx, size_t vocab_size) {
+  if (tokens.empty()) {
+    throw Error(ErrorCode::kBadOption,
+                "tokens is empty; a run needs at least one token, such as the BOS",
+                {{"option", "tokens"}});
+  }
+  if (tokens.size() > n_ctx) {
+    throw Error(
+        ErrorCode::kContextFull,
+        std::to_string(tokens.size()) + " tokens do not fit into a context of " +
+            std::to_string(n_ctx) + "; shorten the prompt or load with a larger n_ctx",
+        {{"needed_tokens", std::to_string(tokens.size())}, {"n_ctx", std::to_string(n_ctx)}});
+  }
+  CheckIds("tokens", tokens, vocab_size);
+}
+
+// Room for n_tokens rows of logits. Throws Error(kOutOfMemory).
+std::vector<float> MakeLogits(size_t n_tokens, size_t vocab_size) {
+  std::vector<float> logits;
+  const uint64_t n = uint64_t{n_tokens} * vocab_size;
+  try {
+    if (n > logits.max_size()) throw std::bad_alloc();
+    logits.resize(static_cast<size_t>(n));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kOutOfMemory,
+                "no memory for the logits of " + std::to_string(n_tokens) +
+                    " positions; ask for the last one only, or for fewer tokens",
+                {{"needed_bytes", std::to_string(n * sizeof(float))}});
+  }
+  return logits;
+}
+
+// A sequence to compute: tokens [0, keep) are in the cache. `last_kind`: how the row of the last
+// one is computed; see Session::Impl::Reuse.
+struct Prompt {
+  std::vector<uint32_t> tokens;
+  size_t n_reused = 0;
+  ChunkKind last_kind = ChunkKind::kPrompt;
+};
+
+struct Run {
+  Prompt prompt;
+  GenerateOptions options;
+  Sampler sampler;
+  bool is_decoding = false;  // the prompt is done, tokens come one by one
+};
+
+}  // namespace
+
+struct Session::Impl {
+  Impl(std::shared_ptr<const Model> m, const SessionOptions& options, ThreadPool& pool)
+      : model(std::move(m)),
+        plan(PlanSession(model->spec, options, pool.n_threads())),
+        cache(HeadLayouts(model->spec), options.kv_format, plan.n_ctx),
+        decoder(*model, DecoderOptionsOf(plan, options.activations), pool),
+        logits(model->spec.vocab_size) {
+    history.reserve(plan.n_ctx + 1);
+    row_kinds.reserve(plan.n_ctx);
+  }
+
+  size_t vocab_size() const { return model->spec.vocab_size; }
+
+  Prompt Reuse(std::span<const uint32_t> tokens) const;
+  void CutTo(size_t n_tokens);
+  void EndRun(FinishReason reason);
+  void StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk, float* chunk_logits);
+  void StartStep();
+  void CommitChunk(std::span<const uint32_t> prompt);
+  bool PromptDone(const Prompt& prompt) const { return cache.n_rows() == prompt.tokens.size(); }
+  void TakeToken(AdvanceResult& result);
+  void Compute(const Prompt& prompt, bool all_positions, std::vector<float>& out);
+
+  std::shared_ptr<const Model> model;
+  SessionPlan plan;
+  KvCache cache;
+  Decoder decoder;
+  AlignedArray<float> logits;  // [vocab_size]: of the last row
+  std::vector<uint32_t> history;
+  std::vector<ChunkKind> row_kinds;  // how each live row of the cache was computed
+  std::optional<Run> run;
+  FinishReason finish = FinishReason::kNone;  // of the last run
+  RunStats stats;
+  std::atomic<uint32_t> cancel{0};
+
+  // The chunk that the decoder is at; its rows count as live when it is done.
+  bool has_chunk = false;
+  size_t n_chunk = 0;
+  ChunkKind chunk_kind = ChunkKind::kPrompt;
+};
+
+// The two attention kernels round differently, so a row that is computed again (the last one, for
+// its logits) takes the kernel that it took before: going back to a point and on from there gives
+// the same bits as never having left it.
+Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
+  const size_t n_comparable = std::min(cache.n_rows(), tokens.size());
+  const auto begin = tokens.begin();
+  const auto differs =
+      std::mismatch(begin, begin + static_cast<std::ptrdiff_t>(n_comparable), history.begin());
+  const size_t n_common = static_cast<size_t>(differs.first - begin);
+  Prompt prompt;
+  prompt.tokens.assign(begin, tokens.end());
+  prompt.n_reused = std::min(n_common, tokens.size() - 1);
+  if (n_common == tokens.size()) prompt.last_kind = row_kinds[n_common - 1];
+  return prompt;
+}
+
+// Rows of an unfinished chunk are above the cut or were never live.
+void Session::Impl::CutTo(size_t n_tokens) {
+  has_chunk = false;
+  history.resize(n_tokens);
+  cache.SetRows(std::min(cache.n_rows(), n_tokens));
+  row_kinds.resize(cache.n_rows());
+}
+
+void Session::Impl::EndRun(FinishReason reason) {
+  run.reset();
+  finish = reason;
+  has_chunk = false;
+}
+
+void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
+                                     float* chunk_logits) {
+  DecoderChunk chunk;
+  chunk.pos0 = cache.n_rows();
+  const size_t n_left = prompt.tokens.size() - chunk.pos0;
+  n_chunk = std::min(plan.prefill_chunk, n_left);
+  const bool is_last = n_chunk == n_left;
+  chunk.tokens = std::span(prompt.tokens).subspan(chunk.pos0, n_chunk);
+  chunk.kind = n_left == 1 ? prompt.last_kind : ChunkKind::kPrompt;
+  const bool wants_all = last_chunk == LogitsOf::kAllRows;
+  chunk.logits_of = wants_all || is_last ? last_chunk : LogitsOf::kNone;
+  chunk.logits = chunk_logits + (wants_all ? chunk.pos0 * vocab_size() : 0);
+  chunk_kind = chunk.kind;
+  has_chunk = true;
+  decoder.Start(chunk, cache);
+}
+
+void Session::Impl::StartStep() {
+  DecoderChunk chunk;
+  chunk.pos0 = cache.n_rows();
+  chunk.tokens = std::span(history).subspan(chunk.pos0, 1);
+  chunk.kind = ChunkKind::kStep;
+  chunk.logits_of = LogitsOf::kLastRow;
+  chunk.logits = logits.data();
+  n_chunk = 1;
+  chunk_kind = chunk.kind;
+  has_chunk = true;
+  decoder.Start(chunk, cache);
+}
+
+// Makes the chunk's rows live. prompt: the tokens that join the history, empty for a step, whose
+// token is there already.
+void Session::Impl::CommitChunk(std::span<const uint32_t> prompt) {
+  const size_t pos0 = cache.n_rows();
+  if (!prompt.empty()) {
+    const std::span<const uint32_t> tokens = prompt.subspan(pos0, n_chunk);
+    history.insert(history.end(), tokens.begin(), tokens.end());
+  }
+  row_kinds.insert(row_kinds.end(), n_chunk, chunk_kind);
+  cache.SetRows(pos0 + n_chunk);
+  has_chunk = false;
+}
+
+void Session::Impl::TakeToken(AdvanceResult& result) {
+  const GenerateOptions& options = run->options;
+  SampledToken token = run->sampler.Sample({logits.data(), logits.size()}, history);
+  const std::vector<uint32_t>& stops = options.stop_tokens;
+  if (!options.ignore_stop_tokens &&
+      std::find(stops.begin(), stops.end(), token.id) != stops.end()) {
+    EndRun(FinishReason::kStop);
+    return;
+  }
+  history.push_back(token.id);
+  result.tokens.push_back(std::move(token));
+  ++stats.n_generated;
+  const bool is_enough = stats.n_generated == options.max_tokens;
+  if (is_enough || cache.n_rows() == plan.n_ctx) EndRun(FinishReason::kLength);
+}
+
+void Session::Impl::Compute(const Prompt& prompt, bool all_positions, std::vector<float>& out) {
+  const LogitsOf wanted = all_positions ? LogitsOf::kAllRows : LogitsOf::kLastRow;
+  while (!PromptDone(prompt)) {
+    StartPromptChunk(prompt, wanted, out.data());
+    do {
+      if (cancel.exchange(0) != 0) {
+        has_chunk = false;
+        throw Error(ErrorCode::kAborted, "the computation of logits was cancelled");
+      }
+    } while (decoder.Step());
+    CommitChunk(prompt.tokens);
+  }
+}
+
+Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options,
+                 ThreadPool& pool)
+    : impl_(std::make_unique<Impl>(std::move(model), options, pool)) {}
+
+Session::~Session() = default;
+
+void Session::Begin(std::span<const uint32_t> tokens, const GenerateOptions& options) {
+  Impl& s = *impl_;
+  CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
+  CheckIds("stop_tokens", options.stop_tokens, s.vocab_size());
+  // Everything that can fail is done before the first change.
+  Run run = {s.Reuse(tokens), options, Sampler(options.sampler, s.vocab_size())};
+  s.CutTo(run.prompt.n_reused);
+  s.run = std::move(run);
+  s.finish = FinishReason::kNone;
+  s.cancel.store(0);
+  s.stats = {};
+  s.stats.n_prompt = tokens.size();
+  s.stats.n_prompt_reused = s.run->prompt.n_reused;
+}
+
+AdvanceResult Session::Advance(double budget_ms) {
+  Impl& s = *impl_;
+  AdvanceResult result;
+  if (s.run.has_value()) {
+    const Stopwatch stopwatch;
+    const bool is_decoding = s.run->is_decoding;
+    bool chunk_done = false;
+    try {
+      do {
+        if (s.cancel.exchange(0) != 0) {
+          s.EndRun(FinishReason::kAborted);
+          break;
+        }
+        if (!s.has_chunk && is_decoding) s.StartStep();
+        if (!s.has_chunk) s.StartPromptChunk(s.run->prompt, LogitsOf::kLastRow, s.logits.data());
+        if (s.decoder.Step()) continue;
+        chunk_done = true;
+        s.CommitChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
+        if (is_decoding) ++s.stats.n_decode_steps;
+        s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
+        if (s.run->is_decoding) s.TakeToken(result);
+      } while (!chunk_done && stopwatch.ms() < budget_ms);
+    } catch (...) {
+      // The rows may hold what made the logits unusable.
+      s.EndRun(FinishReason::kAborted);
+      s.CutTo(0);
+      throw;
+    }
+    (is_decoding ? s.stats.decode_ms : s.stats.prefill_ms) += stopwatch.ms();
+  }
+  result.done = !s.run.has_value();
+  result.finish = s.finish;
+  result.n_prompt = s.stats.n_prompt;
+  result.n_prompt_done = std::min(s.cache.n_rows(), s.stats.n_prompt);
+  return result;
+}
+
+void Session::Cancel() {
+  if (impl_->run.has_value()) impl_->EndRun(FinishReason::kAborted);
+}
+
+void Session::Truncate(size_t n_tokens) {
+  const size_t n_history = impl_->history.size();
+  if (n_tokens > n_history) {
+    throw Error(ErrorCode::kBadOption,
+                "n_tokens is " + std::to_string(n_tokens) + ", it must be at most the history's " +
+                    std::to_string(n_history),
+                {{"option", "n_tokens"},
+                 {"value", std::to_string(n_tokens)},
+                 {"range", "at most " + std::to_string(n_history)}});
+  }
+  Cancel();
+  impl_->CutTo(n_tokens);
+}
+
+std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_positions) {
+  Impl& s = *impl_;
+  CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
+  std::vector<float> out = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
+  Prompt prompt = s.Reuse(tokens);
+  if (all_positions) {  // the cache has no logits of earlier rows
+    prompt.n_reused = 0;
+    prompt.last_kind = ChunkKind::kPrompt;
+  }
+  Cancel();
+  s.finish = FinishReason::kNone;
+  s.CutTo(prompt.n_reused);
+  s.cancel.store(0);
+  s.stats = {};
+  s.stats.n_prompt = tokens.size();
+  s.stats.n_prompt_reused = prompt.n_reused;
+  const Stopwatch stopwatch;
+  s.Compute(prompt, all_positions, out);
+  s.stats.prefill_ms = stopwatch.ms();
+  return out;
+}
+
+std::atomic<uint32_t>& Session::cancel_flag() { return impl_->cancel; }
+const std::vector<uint32_t>& Session::history() const { return impl_->history; }
+const RunStats& Session::stats() const { return impl_->stats; }
+const SessionPlan& Session::plan() const { return impl_->plan; }
+
+}  // namespace headlight

@@ -1,0 +1,35 @@
+// The forward pass once more, in double, straight from the formulas and with nothing clever: what
+// the decoder is compared with. It shares the spec structs with the library and no arithmetic.
+#ifndef HEADLIGHT_TESTS_ORACLE_ORACLE_H_
+#define HEADLIGHT_TESTS_ORACLE_ORACLE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/model.h"
+#include "oracle/test_tensor.h"
+
+namespace headlight {
+
+struct OracleLayer {
+  std::vector<double> attention_norm, feed_forward_norm;
+  Matrix w_q, w_k, w_v, w_o, w_gate, w_up, w_down;
+};
+
+struct OracleModel {
+  ModelSpec spec;
+  Matrix embedding, head;
+  std::vector<double> output_norm;
+  std::vector<OracleLayer> layers;
+};
+
+// The weights of a loaded model, every row decoded.
+OracleModel OracleOf(const Model& model);
+
+// Logits of every position: [tokens.size(), vocab_size].
+Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens);
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_TESTS_ORACLE_ORACLE_H_
