@@ -1,6 +1,6 @@
 // `npm test`: builds what each stage needs, runs every test and adds up what the runners counted. The last line it
 // prints is `N passed, N failed, N skipped`. `npm test -- STAGE...` runs some of the stages.
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import process from 'node:process';
 import { buildModules, buildPreset, buildWeb, wasmPresets } from '../../wasm/toolchain/build.mjs';
 import { exitCodeOf, inProject, projectDir, TaskError } from '../../wasm/toolchain/run.mjs';
@@ -13,7 +13,8 @@ const stages = {
   check: runChecks,
   native: async () => {
     await buildPreset('native-debug');
-    return doctest(`build/native-debug/tests/cpp/headlight_tests`, []);
+    const counts = await doctest('build/native-debug/tests/cpp/headlight_tests', []);
+    return sum(counts, await cppExamples('build/native-debug/examples'));
   },
   wasm: async () => {
     await buildModules(['headlight_modules', 'headlight_tests']);
@@ -103,6 +104,18 @@ async function doctest(command, args) {
     },
   });
   return withExitCode(counts, code);
+}
+
+/** Each C++ example counts as one test, passed when it exits with 0. */
+async function cppExamples(folder) {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const programs = existsSync(inProject(folder)) ? readdirSync(inProject(folder)) : [];
+  for (const program of programs) {
+    console.log(`-- ${program}`);
+    const code = await exitCodeOf(inProject(folder, program), []);
+    counts[code === 0 ? 'passed' : 'failed'] += 1;
+  }
+  return counts;
 }
 
 /** The counts in doctest's closing line, or undefined for any other line. */

@@ -25,6 +25,7 @@ exec 9>"$prefix/.lock"; flock 9
 # (The package brings settings of its own, for a machine of its release: ours name the prefix.)
 if [ -e "$prefix/.complete" ] && grep -qs "^BINARYEN_ROOT = '$prefix/" "$emscripten/.emscripten"; then exit 0; fi
 
+echo "== Emscripten $version and Highway into $prefix"
 [ -x "$llvm/clang++" ] || fail "$llvm/clang++ is missing: apt-get install clang-19 lld-19 llvm-19"
 command -v python3 >/dev/null || fail "python3 is missing: apt-get install python3"
 [ "$(dpkg --print-architecture)" = amd64 ] || fail "these packages are for amd64: install a current emsdk instead"
@@ -99,4 +100,3 @@ configure
 found=$("$emscripten/em++" --version | head -n 1)
 case $found in *" $version "*) ;; *) fail "expected Emscripten $version, found: $found" ;; esac
 touch "$prefix/.complete"
-echo "$found in $prefix"

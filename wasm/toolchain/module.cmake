@@ -1,10 +1,6 @@
 # The module of the npm package: wasm/*.cc over the library, linked twice. The first glue is for browsers; the second,
 # `.node.mjs`, for Node. Their .wasm files are the same bytes, which the build asserts, so that one is shipped.
 file(GLOB module_sources CONFIGURE_DEPENDS wasm/*.cc)
-if(NOT module_sources)
-  add_custom_target(headlight_modules)
-  return()
-endif()
 
 set(module_name headlight-simd)
 if(HEADLIGHT_RELAXED)

@@ -113,11 +113,10 @@ async function installEmscripten() {
       `Emscripten ${minimumEmscripten()} or newer is needed: activate a current emsdk so that emcc is on PATH.`,
     );
   }
-  await step('Emscripten', () =>
-    run('bash', ['wasm/toolchain/emscripten.sh'], {
-      remedy: 'Or activate a current emsdk so that emcc is on PATH.',
-    }),
-  );
+  // Says what it does where there is something to do.
+  await run('bash', ['wasm/toolchain/emscripten.sh'], {
+    remedy: 'Or activate a current emsdk so that emcc is on PATH.',
+  });
 }
 
 /** The one place that says the minimum is the CMake toolchain file. */
