@@ -1,0 +1,19 @@
+// Which keys of an architecture are read, which mean nothing here, and which ask for a mechanism
+// that is not served. For arch_table.cc.
+#ifndef HEADLIGHT_MODEL_ARCH_KEYS_H_
+#define HEADLIGHT_MODEL_ARCH_KEYS_H_
+
+#include <string>
+
+#include "gguf/gguf_reader.h"
+
+namespace headlight {
+
+// Throws Error(kUnsupported) for the first key "<prefix>.*" that is neither read by BuildModelSpec,
+// nor known to be without effect, nor at a value that switches its mechanism off. n_ctx: the
+// context length (a window that wide is no window).
+void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix, size_t n_ctx);
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_MODEL_ARCH_KEYS_H_

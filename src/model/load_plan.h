@@ -1,0 +1,48 @@
+// What a shard's header means for the loader: a list of jobs in the order of the data section, and
+// the bytes that their packed forms need. Pure arithmetic over the header; model_loader.cc carries
+// it out.
+#ifndef HEADLIGHT_MODEL_LOAD_PLAN_H_
+#define HEADLIGHT_MODEL_LOAD_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gguf/gguf_reader.h"
+#include "model/model.h"
+#include "model/tensor_table.h"
+#include "simd/dot_form.h"
+
+namespace headlight {
+
+struct LoadJob {
+  std::string name;
+  TensorType type = TensorType::kF32;
+  uint64_t offset = 0;  // within the data section
+  uint64_t file_bytes = 0;
+  std::optional<TensorPlace> place;  // nothing: skipped
+  PackedShape shape;                 // matrices only
+  size_t n_floats = 0;               // vectors only
+  size_t arena_offset =
+      0;  // a multiple of kAlignment; unused by rotary factors, which live in the spec
+};
+
+struct LoadPlan {
+  std::vector<LoadJob> jobs;  // by offset
+  size_t arena_bytes = 0;     // one block for everything that the shard brings
+};
+
+// `is_placed`, one entry a place, gains this shard's tensors. Throws Error(kUnsupported |
+// kBadModel) naming the tensor, and Error(kOutOfMemory) if the packed weights cannot be addressed.
+LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form,
+                   std::vector<bool>& is_placed);
+
+// Throws Error(kBadModel) naming the first tensor that a complete model must have and that is not
+// placed.
+void RequireAllPlaced(const ModelSpec& spec, const std::vector<bool>& is_placed);
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_MODEL_LOAD_PLAN_H_
