@@ -1,6 +1,6 @@
 // `npm run check`: formatting, lint, types and the project's own rules. Each is one check, passed or failed.
 import { existsSync, readdirSync } from 'node:fs';
-import { tsc } from '../../wasm/toolchain/build.mjs';
+import { buildPreset, tsc } from '../../wasm/toolchain/build.mjs';
 import {
   exitCodeOf,
   inProject,
@@ -74,4 +74,11 @@ async function typeCheck() {
     results.push(await succeeds('node', [...tsc, '--noEmit', '--project', project]));
   }
   return results.every(Boolean);
+}
+
+/** `npm run tidy`: clang-tidy over the C++ side. Minutes, so it is no part of `npm test`. */
+export async function tidy() {
+  await buildPreset('native-debug', ['headlight', 'headlight_tests']);
+  const program = isOnPath('run-clang-tidy-19') ? 'run-clang-tidy-19' : 'run-clang-tidy';
+  return exitCodeOf(program, ['-quiet', '-p', 'build/native-debug', '/(src|tests/cpp)/']);
 }

@@ -11,7 +11,7 @@ const buildPackages = [
   ...['clang-19', 'lld-19', 'llvm-19', 'cmake', 'ninja-build', 'python3', 'nlohmann-json3-dev'],
 ];
 const testPackages = [
-  ...['libclang-rt-19-dev', 'g++', 'clang-format-19'],
+  ...['libclang-rt-19-dev', 'g++', 'clang-format-19', 'clang-tidy-19'],
   ...['chromium', 'firefox-esr', 'webkit2gtk-driver', 'xvfb'],
 ];
 const buildCommands = ['cmake', 'ninja', 'python3'];

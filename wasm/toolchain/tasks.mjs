@@ -1,4 +1,4 @@
-// The tasks behind the npm scripts: `node wasm/toolchain/tasks.mjs setup|start|test|build|check|format`.
+// The tasks behind the npm scripts: `node wasm/toolchain/tasks.mjs setup|start|test|build|check|format|tidy`.
 // A fresh clone has no node_modules yet, so what needs a package is imported after the set-up.
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -44,6 +44,11 @@ const tasks = {
     await setUp({ forTests: true });
     const { format } = await import('../../tests/check/run_checks.mjs');
     return format();
+  },
+  async tidy() {
+    await setUp({ forTests: true });
+    const { tidy } = await import('../../tests/check/run_checks.mjs');
+    return tidy();
   },
 };
 
