@@ -1,0 +1,106 @@
+// Activations: f32 rows and, when a matrix of codes asks for it, their 8-bit form.
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/matmul.h"
+#include "simd/simd.h"
+
+namespace headlight {
+namespace {
+
+using VecF32 = hn::Vec<F32x4>;
+using VecI32 = hn::Vec<I32x4>;
+
+constexpr size_t kLanes = 4;
+constexpr size_t kBlockVectors = kBlockCols / kLanes;
+
+// Blocks below this count as zero: 127 / max must not overflow, and nothing that small survives a norm.
+constexpr float kSmallestMax = 1e-30f;
+
+struct BlockOut {
+  int8_t* codes;   // [32]
+  float* scale;
+  int32_t* sum;
+};
+
+// x[32] -> codes, scale and sum.
+HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
+  const F32x4 df;
+  const I32x4 di;
+  VecF32 v[kBlockVectors];
+  for (size_t i = 0; i < kBlockVectors; ++i) v[i] = hn::LoadU(df, x + i * kLanes);
+  VecF32 largest = hn::Abs(v[0]);
+  for (size_t i = 1; i < kBlockVectors; ++i) largest = hn::Max(largest, hn::Abs(v[i]));
+  const float max = hn::ReduceMax(df, largest);
+  const bool is_zero = !(max >= kSmallestMax);
+  const VecF32 inverse = hn::Set(df, is_zero ? 0.0f : 127.0f / max);
+  // Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits.
+  const VecF32 magic = hn::Set(df, 12582912.0f);
+  const VecI32 magic_bits = hn::BitCast(di, magic);
+  VecI32 sum = hn::Zero(di);
+  const hn::FixedTag<int16_t, 4> d16;
+  const hn::FixedTag<int8_t, 4> d8;
+  for (size_t i = 0; i < kBlockVectors; ++i) {
+    const VecF32 rounded = hn::Add(hn::Mul(v[i], inverse), magic);
+    const VecI32 code = hn::Sub(hn::BitCast(di, rounded), magic_bits);
+    sum = hn::Add(sum, code);
+    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, code)), d8, out.codes + i * kLanes);
+  }
+  *out.scale = is_zero ? 0.0f : max / 127.0f;
+  *out.sum = hn::ReduceSum(di, sum);
+}
+
+// One token; the last block is padded with zeros.
+void QuantiseRow(const float* x, size_t n_cols, BlockOut out) {
+  const size_t n_whole = n_cols / kBlockCols;
+  for (size_t b = 0; b < n_whole; ++b) {
+    QuantiseBlock(x + b * kBlockCols, out);
+    out = {out.codes + kBlockCols, out.scale + 1, out.sum + 1};
+  }
+  const size_t n_rest = n_cols % kBlockCols;
+  if (n_rest == 0) return;
+  float padded[kBlockCols] = {};
+  for (size_t i = 0; i < n_rest; ++i) padded[i] = x[n_whole * kBlockCols + i];
+  QuantiseBlock(padded, out);
+}
+
+}  // namespace
+
+Activations::Activations(size_t max_tokens, size_t max_cols, ActivationType type) : type_(type) {
+  if (type == ActivationType::kF32) return;
+  const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
+  codes_ = AlignedArray<int8_t>(n_blocks * kBlockCols);
+  scales_ = AlignedArray<float>(n_blocks);
+  sums_ = AlignedArray<int32_t>(n_blocks);
+}
+
+size_t Activations::WorkspaceBytes(size_t max_tokens, size_t max_cols, ActivationType type) {
+  if (type == ActivationType::kF32) return 0;
+  const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
+  return n_blocks * (kBlockCols + sizeof(float) + sizeof(int32_t));
+}
+
+void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept {
+  x_ = x;
+  n_tokens_ = n_tokens;
+  n_cols_ = n_cols;
+  n_blocks_ = CeilDiv(n_cols, kBlockCols);
+  x_stride_ = x_stride;
+  quantised_ = false;
+}
+
+void Activations::Quantise(ThreadPool& pool) noexcept {
+  if (quantised_) return;
+  quantised_ = true;
+  // Tokens a task: a task should outlast the handing out of it.
+  const size_t n_per_task = CeilDiv(size_t{4096}, n_cols_);
+  pool.ParallelFor(CeilDiv(n_tokens_, n_per_task), [&](size_t task, size_t) {
+    for (size_t t = task * n_per_task; t < n_tokens_ && t < (task + 1) * n_per_task; ++t) {
+      const size_t first = t * n_blocks_;
+      QuantiseRow(row(t), n_cols_,
+                  {codes_.data() + first * kBlockCols, scales_.data() + first, sums_.data() + first});
+    }
+  });
+}
+
+}  // namespace headlight

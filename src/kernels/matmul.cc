@@ -1,0 +1,64 @@
+#include "kernels/matmul.h"
+
+#include <algorithm>
+
+#include "kernels/tiles.h"
+#include "quant/packed_layout.h"
+
+namespace headlight {
+namespace {
+
+// Row groups of a task are a multiple of this: 16 rows are one cache line of y, so threads do not share lines.
+constexpr size_t kTaskGroupsUnit = kAlignment / sizeof(float) / kRowGroup;
+// Tasks a thread, so that one that is slow or comes late leaves its rest to the others.
+constexpr size_t kTasksPerThread = 4;
+// Products of codes (multiply-adds) below which a task costs more to hand out than to do: about 5 us of work.
+constexpr size_t kMinTaskProducts = 256 * 1024;
+
+bool UsesCodes(const MatMulJob& job, const Activations& x) {
+  return HasCodes(job.w->shape.family) && x.type() == ActivationType::kInt8;
+}
+
+size_t TaskGroups(std::span<const MatMulJob> jobs, const Activations& x, size_t n_threads) {
+  size_t n_groups = 0;
+  for (const MatMulJob& job : jobs) n_groups += job.w->shape.n_row_groups;
+  if (n_threads == 1) return std::max<size_t>(n_groups, 1);
+  const size_t group_products = x.n_tokens() * x.n_cols() * kRowGroup;
+  const size_t smallest = CeilDiv(kMinTaskProducts, std::max<size_t>(group_products, 1));
+  return RoundUp(std::max(CeilDiv(n_groups, n_threads * kTasksPerThread), smallest),
+                 kTaskGroupsUnit);
+}
+
+}  // namespace
+
+void MatMul(std::span<const MatMulJob> jobs, Activations& x, ThreadPool& pool) noexcept {
+  const size_t task_groups = TaskGroups(jobs, x, pool.n_threads());
+  size_t n_tasks = 0;
+  for (const MatMulJob& job : jobs) {
+    n_tasks += CeilDiv(job.w->shape.n_row_groups, task_groups);
+    if (UsesCodes(job, x)) x.Quantise(pool);
+  }
+  pool.ParallelFor(n_tasks, [&](size_t task, size_t) {
+    // Tasks are numbered through the jobs.
+    const MatMulJob* job = jobs.data();
+    for (size_t n = CeilDiv(job->w->shape.n_row_groups, task_groups); task >= n;
+         n = CeilDiv(job->w->shape.n_row_groups, task_groups)) {
+      task -= n;
+      ++job;
+    }
+    RowRange range;
+    range.w = job->w;
+    range.x = &x;
+    range.y = job->y;
+    range.y_stride = job->y_stride;
+    range.group_begin = task * task_groups;
+    range.group_end = std::min(range.group_begin + task_groups, job->w->shape.n_row_groups);
+    if (UsesCodes(*job, x)) {
+      MatMulCodes(range);
+    } else {
+      MatMulFloats(range);
+    }
+  });
+}
+
+}  // namespace headlight

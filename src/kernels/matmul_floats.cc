@@ -1,0 +1,170 @@
+// Weights of every family against f32 activations: y += w * x, one column after the other, in the same order for every
+// tile. Families other than f32 are widened panel by panel, once for all tokens.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/rows-inl.h"
+#include "kernels/tiles.h"
+
+namespace headlight {
+namespace {
+
+constexpr size_t kTileGroups = 2;
+constexpr size_t kTileTokens = 4;
+// Columns widened at a time: two groups of them as floats are 4 KiB, well inside a first-level cache.
+constexpr size_t kPanelCols = 128;
+
+struct Panel {
+  const float* w;     // [groups][n_cols][4], groups w_stride elements apart
+  size_t w_stride;
+  size_t n_cols;
+  const float* x;     // first token's activations at the panel's first column
+  size_t x_stride;
+  float* y;           // first token, first row
+  size_t y_stride;
+  size_t n_rows;      // rows from y on, at least one
+  bool is_first;      // of the row: sums start at zero
+};
+
+template <size_t kGroups, size_t kTokens>
+void RunTile(const Panel& panel) {
+  const F32x4 df;
+  VecF32 sums[kGroups][kTokens];
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      const float* y = panel.y + t * panel.y_stride + g * kRowGroup;
+      sums[g][t] = panel.is_first ? hn::Zero(df) : LoadRows(y, panel.n_rows - g * kRowGroup);
+    }
+  }
+  for (size_t c = 0; c < panel.n_cols; ++c) {
+    VecF32 w[kGroups];
+    for (size_t g = 0; g < kGroups; ++g) {
+      w[g] = hn::Load(df, panel.w + g * panel.w_stride + c * kRowGroup);
+    }
+    for (size_t t = 0; t < kTokens; ++t) {
+      const VecF32 x = hn::Set(df, panel.x[t * panel.x_stride + c]);
+      for (size_t g = 0; g < kGroups; ++g) sums[g][t] = MulAdd(w[g], x, sums[g][t]);
+    }
+  }
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      const size_t row = g * kRowGroup;
+      StoreRows(sums[g][t], panel.y + t * panel.y_stride + row, panel.n_rows - row);
+    }
+  }
+}
+
+template <size_t kGroups>
+void RunTokens(Panel panel, size_t n_tokens) {
+  for (; n_tokens >= kTileTokens; n_tokens -= kTileTokens) {
+    RunTile<kGroups, kTileTokens>(panel);
+    panel.x += kTileTokens * panel.x_stride;
+    panel.y += kTileTokens * panel.y_stride;
+  }
+  if (n_tokens == 3) RunTile<kGroups, 3>(panel);
+  if (n_tokens == 2) RunTile<kGroups, 2>(panel);
+  if (n_tokens == 1) RunTile<kGroups, 1>(panel);
+}
+
+// out[n_cols][4] = columns [begin, begin + n_cols) of a group of a plain 16-bit family.
+template <class Load>
+void WidenPlain(const uint8_t* group, size_t begin, size_t n_cols, float* out, const Load& load) {
+  const uint8_t* src = group + begin * kRowGroup * sizeof(uint16_t);
+  for (size_t c = 0; c < n_cols; ++c) {
+    hn::Store(load(src + c * kRowGroup * sizeof(uint16_t)), F32x4(), out + c * kRowGroup);
+  }
+}
+
+// out[4][4]: four columns of the four rows, code minus `offset` times the row's scale.
+HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out) {
+  const F32x4 df;
+  const VecI32 minus = hn::Set(I32x4(), offset);
+  const auto store = [&](VecI32 code, size_t column) {
+    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df, out + column * kRowGroup);
+  };
+  store(hn::ShiftRight<24>(hn::ShiftLeft<24>(codes)), 0);
+  store(hn::ShiftRight<24>(hn::ShiftLeft<16>(codes)), 1);
+  store(hn::ShiftRight<24>(hn::ShiftLeft<8>(codes)), 2);
+  store(hn::ShiftRight<24>(codes), 3);
+}
+
+void WidenBlock(const PackedShape& shape, const uint8_t* group, size_t block, float* out) {
+  const VecF32 scale = LoadF16x4(group + block * kScaleBlockBytes);
+  const uint8_t* codes = group + CodesOffset(shape.n_blocks) + block * CodeBlockBytes(shape.family);
+  const bool is_p8 = shape.family == PackedFamily::kP8;
+  const U8x16 d8;
+  const auto flip = hn::Set(d8, P8Flip(shape.form));
+  const auto low_bits = hn::Set(d8, 15);
+  for (size_t v = 0; v < CodeBlockBytes(shape.family) / kVectorBytes; ++v) {
+    const auto bytes = hn::Load(d8, codes + v * kVectorBytes);
+    float* to = out + v * kStepCols * kRowGroup;
+    if (is_p8) {
+      WidenStep(hn::BitCast(I32x4(), hn::Xor(bytes, flip)), 0, scale, to);
+    } else {
+      const auto low = hn::And(bytes, low_bits);
+      const auto high = hn::And(hn::ShiftRight<4>(bytes), low_bits);
+      WidenStep(hn::BitCast(I32x4(), low), kP4Offset, scale, to);
+      WidenStep(hn::BitCast(I32x4(), high), kP4Offset, scale, to + kBlockCols / 2 * kRowGroup);
+    }
+  }
+}
+
+void WidenPanel(const PackedShape& shape, const uint8_t* group, size_t begin, size_t n_cols,
+                float* out) {
+  if (shape.family == PackedFamily::kF16) {
+    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) HWY_ATTR { return LoadF16x4(p); });
+  } else if (shape.family == PackedFamily::kBF16) {
+    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) HWY_ATTR { return LoadBF16x4(p); });
+  } else {
+    for (size_t c = 0; c < n_cols; c += kBlockCols) {
+      WidenBlock(shape, group, (begin + c) / kBlockCols, out + c * kRowGroup);
+    }
+  }
+}
+
+// One tile of row groups against all tokens.
+template <size_t kGroups>
+void RunGroups(const RowRange& range, size_t group) {
+  const PackedShape& shape = range.w->shape;
+  const Activations& x = *range.x;
+  const size_t group_bytes = GroupBytes(shape.family, shape.n_blocks);
+  const uint8_t* data = range.w->data + group * group_bytes;
+  Panel panel{};
+  panel.x_stride = x.n_tokens() > 1 ? static_cast<size_t>(x.row(1) - x.row(0)) : 0;
+  panel.y = range.y + group * kRowGroup;
+  panel.y_stride = range.y_stride;
+  panel.n_rows = shape.n_rows - group * kRowGroup;
+  alignas(kAlignment) float widened[kGroups * kPanelCols * kRowGroup];
+  const bool is_f32 = shape.family == PackedFamily::kF32;
+  const size_t panel_cols = is_f32 ? shape.n_cols : kPanelCols;
+  for (size_t begin = 0; begin < shape.n_cols; begin += panel_cols) {
+    panel.n_cols = std::min(panel_cols, shape.n_cols - begin);
+    panel.is_first = begin == 0;
+    panel.x = x.row(0) + begin;
+    if (is_f32) {
+      panel.w = reinterpret_cast<const float*>(data);
+      panel.w_stride = group_bytes / sizeof(float);
+    } else {
+      for (size_t g = 0; g < kGroups; ++g) {
+        WidenPanel(shape, data + g * group_bytes, begin, panel.n_cols,
+                   widened + g * kPanelCols * kRowGroup);
+      }
+      panel.w = widened;
+      panel.w_stride = kPanelCols * kRowGroup;
+    }
+    RunTokens<kGroups>(panel, x.n_tokens());
+  }
+}
+
+}  // namespace
+
+void MatMulFloats(const RowRange& range) noexcept {
+  size_t group = range.group_begin;
+  for (; group + kTileGroups <= range.group_end; group += kTileGroups) {
+    RunGroups<kTileGroups>(range, group);
+  }
+  if (group < range.group_end) RunGroups<1>(range, group);
+}
+
+}  // namespace headlight

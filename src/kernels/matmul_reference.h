@@ -1,0 +1,34 @@
+// The products of matmul.h by their definition, scalar, straight from a tensor's file bytes: what the packed layout and the
+// kernels are tested against. Slow by intent.
+#ifndef HEADLIGHT_KERNELS_MATMUL_REFERENCE_H_
+#define HEADLIGHT_KERNELS_MATMUL_REFERENCE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace headlight {
+
+// A tensor as its file has it: [n_rows, n_cols] of `type`, row by row.
+struct FileMatrix {
+  TensorType type = TensorType::kF32;
+  size_t n_rows = 0;
+  size_t n_cols = 0;
+  const uint8_t* bytes = nullptr;
+};
+
+// codes[n_blocks * 32], scales[n_blocks], sums[n_blocks] of x[n_cols], n_blocks = CeilDiv(n_cols, 32): the contract of
+// Activations, word for word.
+void QuantiseReference(const float* x, size_t n_cols, int8_t* codes, float* scales, int32_t* sums);
+
+// y[n_rows], Q8_0 and Q4_0: for each block in order, y += float(exact integer sum) * (w scale * x scale), in float.
+// codes and scales as from QuantiseReference. The kernels give these very bits.
+void MatVecCodesReference(const FileMatrix& w, const int8_t* codes, const float* scales, float* y);
+
+// y[n_rows] = sum of w * x in double, and magnitude[n_rows] = sum of |w * x|, the scale of rounding errors.
+void MatVecFloatsReference(const FileMatrix& w, const float* x, double* y, double* magnitude);
+
+}  // namespace headlight
+
+#endif  // HEADLIGHT_KERNELS_MATMUL_REFERENCE_H_
