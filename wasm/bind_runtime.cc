@@ -1,7 +1,10 @@
 // Runtime: the probe, the thread pool, and how much memory there is.
 #include <emscripten/bind.h>
 #include <emscripten/heap.h>
+#include <unistd.h>
 
+#include <cstdint>
+#include <new>
 #include <string>
 
 #include "base/aligned.h"
@@ -28,6 +31,23 @@ val Probe() {
 }
 
 double WasmBytes() { return static_cast<double>(emscripten_get_heap_size()); }
+
+// Memory that is grown by malloc grows in many small steps, each of which may copy it. Here it is
+// grown once; malloc then finds it grown. The break is where fresh memory begins: holes below it
+// are not counted on.
+val Reserve(double n_bytes) {
+  return Guard([&] {
+    const double needed = static_cast<double>(reinterpret_cast<uintptr_t>(sbrk(0))) + n_bytes;
+    if (!(n_bytes >= 0)) {
+      throw Error(ErrorCode::kBadOption, "nBytes must not be negative", {{"option", "nBytes"}});
+    }
+    if (needed <= static_cast<double>(emscripten_get_heap_size())) return;
+    if (needed > static_cast<double>(emscripten_get_heap_max()) ||
+        !emscripten_resize_heap(static_cast<size_t>(needed))) {
+      throw std::bad_alloc();
+    }
+  });
+}
 
 val CreateRuntime(double n_threads) {
   return Guard([&] {
@@ -69,6 +89,7 @@ EMSCRIPTEN_BINDINGS(headlight_runtime) {
   emscripten::function("probe", &Probe);
   emscripten::function("wasmBytes", &WasmBytes);
   emscripten::function("createRuntime", &CreateRuntime);
+  emscripten::function("reserve", &Reserve);
   emscripten::function("measureLimits", &MeasureLimits);
   emscripten::class_<RuntimeObject>("Runtime")
       .smart_ptr<std::shared_ptr<RuntimeObject>>("RuntimePtr")

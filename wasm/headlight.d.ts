@@ -187,6 +187,8 @@ export interface HeadlightModule {
   /** Current size of the WASM memory. */
   wasmBytes(): number;
   createRuntime(nThreads: number): Result<Runtime>;
+  /** Grows the memory in one step so that nBytes more can be allocated; OutOfMemory where it cannot grow so far. */
+  reserve(nBytes: number): Result<null>;
   /** What this machine allows in this module (src/kernels/limits.h); allocates readBytes for the time of the call. */
   measureLimits(
     runtime: Runtime,
@@ -215,6 +217,8 @@ export interface ModuleArguments {
   headlightThreads?: number;
   print?: (text: string) => void;
   printErr?: (text: string) => void;
+  /** Called when the module is compiled and instantiated, before the pool workers are waited for. */
+  preRun?: () => void;
   onAbort?: (what: unknown) => void;
 }
 
