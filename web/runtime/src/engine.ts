@@ -195,6 +195,13 @@ export class LoadedEngine {
     return this.#connection.request('detokenize', { tokens: ids });
   }
 
+  /** Each token by itself, for labels: with its leading space, half characters as U+FFFD, control tokens by name. */
+  async tokenTexts(tokens: TokenIds): Promise<string[]> {
+    this.#checkOpen();
+    const ids = checkTokens('tokenTexts', tokens, this.info.model.vocabSize);
+    return this.#connection.request('tokenTexts', { tokens: ids });
+  }
+
   /** Of the default session. */
   async stats(): Promise<EngineStats> {
     return this.#default.stats();

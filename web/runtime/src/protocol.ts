@@ -97,6 +97,7 @@ export interface Requests {
   forward: { session: number; tokens: Uint32Array; allPositions: boolean };
   tokenize: { text: string; addSpecial: boolean; parseSpecial: boolean };
   detokenize: { tokens: Uint32Array };
+  tokenTexts: { tokens: Uint32Array };
   stats: { session: number };
   attend: { spec: AttendSpecWire; q: Float32Array; k: Float32Array; v: Float32Array };
 }
@@ -125,6 +126,7 @@ export interface Replies {
   forward: ForwardTrace;
   tokenize: number[];
   detokenize: string;
+  tokenTexts: string[];
   stats: EngineStats;
   attend: AttendResult;
 }

@@ -98,7 +98,13 @@ export interface GenerateResult {
   /** The stop string that ended it, if one did. */
   stopString?: string;
   seed: number;
-  usage: { promptTokens: number; reusedTokens: number; completionTokens: number; contextTokens: number; nCtx: number };
+  usage: {
+    promptTokens: number;
+    reusedTokens: number;
+    completionTokens: number;
+    contextTokens: number;
+    nCtx: number;
+  };
   timings: Timings;
   /** How many of the oldest messages were left out ('drop-oldest'). */
   droppedMessages: number;

@@ -1,0 +1,132 @@
+// Which messages of a conversation go into the prompt when not all of them fit: the oldest turns are left out whole. A turn
+// is a user message with what follows it up to the next; the system message in front and the last turn always stay.
+import { ContextFullError } from '../errors.js';
+import type { ChatMessage } from '../types.js';
+
+/** Room that 'drop-oldest' keeps for the answer where maxTokens does not say. */
+const DEFAULT_ANSWER_TOKENS = 256;
+/** An answer's room is at most this part of the context, and dropping turns frees at least this part. */
+const ANSWER_SHARE = 1 / 4;
+
+export interface ChatLimits {
+  nCtx: number;
+  /** 0: not given. */
+  maxTokens: number;
+  onContextFull: 'error' | 'drop-oldest';
+}
+
+export interface FittedChat {
+  tokens: Uint32Array;
+  droppedMessages: number;
+}
+
+/**
+ * What a session dropped last. The next prompt of the same conversation drops the same turns if it then fits: a prompt that
+ * begins differently each time would have to be computed as a whole each time.
+ */
+export class DropMemory {
+  #text = '';
+  #nMessages = 0;
+
+  remember(dropped: readonly ChatMessage[]): void {
+    this.#text = JSON.stringify(dropped);
+    this.#nMessages = dropped.length;
+  }
+
+  /** How many of these messages (the system message not among them) were dropped last; 0: another conversation. */
+  recall(messages: readonly ChatMessage[]): number {
+    const same =
+      this.#nMessages > 0 && JSON.stringify(messages.slice(0, this.#nMessages)) === this.#text;
+    return same ? this.#nMessages : 0;
+  }
+}
+
+/** Throws ContextFullError when even what must stay does not fit. */
+export function fitChat(
+  messages: readonly ChatMessage[],
+  limits: ChatLimits,
+  encode: (messages: readonly ChatMessage[]) => Uint32Array,
+  memory: DropMemory,
+): FittedChat {
+  const { nCtx } = limits;
+  const all = encode(messages);
+  const share = Math.floor(nCtx * ANSWER_SHARE);
+  const reserve = Math.min(limits.maxTokens || DEFAULT_ANSWER_TOKENS, share);
+  if (limits.onContextFull === 'error' || all.length <= nCtx - reserve) {
+    if (all.length > nCtx) throw contextFull(all.length, nCtx, 'error');
+    return { tokens: all, droppedMessages: 0 };
+  }
+  const nSystem = countSystem(messages);
+  const turns = messages.slice(nSystem);
+  const starts = turnStarts(turns);
+  const without = (n: number): FittedChat => ({
+    tokens: encode([...messages.slice(0, nSystem), ...turns.slice(n)]),
+    droppedMessages: n,
+  });
+
+  const recalled = memory.recall(turns);
+  if (starts.includes(recalled)) {
+    const again = without(recalled);
+    if (again.tokens.length <= nCtx - reserve) return again;
+  }
+  const fitted = fewestDropped(starts, nCtx - share, without);
+  if (fitted.tokens.length > nCtx) throw contextFull(fitted.tokens.length, nCtx, 'drop-oldest');
+  memory.remember(turns.slice(0, fitted.droppedMessages));
+  return fitted;
+}
+
+function countSystem(messages: readonly ChatMessage[]): number {
+  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+  return first < 0 ? messages.length : first;
+}
+
+/** Where the conversation may begin: at its first message and at each user message. */
+function turnStarts(turns: readonly ChatMessage[]): number[] {
+  const starts = [0];
+  turns.forEach(({ role }, i) => {
+    if (i > 0 && role === 'user') starts.push(i);
+  });
+  return starts;
+}
+
+/** The longest ending that has at most maxTokens tokens, or the last turn alone. Longer endings have more tokens. */
+function fewestDropped(
+  starts: readonly number[],
+  maxTokens: number,
+  without: (n: number) => FittedChat,
+): FittedChat {
+  let low = 0;
+  let high = starts.length - 1;
+  let best = without(starts[high] ?? 0);
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const tried = without(starts[middle] ?? 0);
+    if (tried.tokens.length <= maxTokens) {
+      best = tried;
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return best;
+}
+
+export function contextFull(
+  neededTokens: number,
+  nCtx: number,
+  mode: 'error' | 'drop-oldest' | 'prompt',
+): ContextFullError {
+  const remedies = {
+    error:
+      "Shorten the conversation, pass onContextFull: 'drop-oldest', or load with a larger nCtx.",
+    'drop-oldest': 'Even its last turn alone is too long: shorten it, or load with a larger nCtx.',
+    prompt: 'Shorten the prompt, or load with a larger nCtx.',
+  };
+  return new ContextFullError(
+    `The prompt has ${neededTokens} tokens, the context holds ${nCtx}. ${remedies[mode]}`,
+    {
+      neededTokens,
+      nCtx,
+    },
+  );
+}

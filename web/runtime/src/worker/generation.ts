@@ -1,0 +1,244 @@
+// One generation: prompt to tokens, then advance() until the end, turning tokens into text that is safe to show. It yields
+// to the event loop between calls, so that other requests and a stop come through. Sampling is WASM's.
+import type {
+  AdvanceResultWire,
+  SampledTokenWire,
+  GenerateOptionsWire as WasmOptions,
+} from '../../../../wasm/headlight.js';
+import { closeGate, type Gate, lowerFlag, openGate } from '../cancel_gate.js';
+import type { GenerateOptionsWire, PromptWire, RequestEvent, Requests } from '../protocol.js';
+import { StopStringFilter } from '../text/stream.js';
+import type { FinishReason, GenerateChunk, GenerateResult, Timings } from '../types.js';
+import { contextFull, fitChat } from './chat_prompt.js';
+import type { TextTools } from './load_model.js';
+import type { ModelHost, SessionHost } from './model_host.js';
+import { tokenText } from './token_text.js';
+import { unwrap } from './unwrap.js';
+
+/** Two frames of a 60 Hz display less some margin: a page that waits for progress stays smooth. */
+const ADVANCE_BUDGET_MS = 25;
+
+/** What a request under way can do besides computing. */
+export interface RunContext {
+  id: number;
+  signal: AbortSignal;
+  emit(event: RequestEvent): void;
+  nextTurn(): Promise<void>;
+  /** Resolves when the note 'cancel' for this request has arrived. */
+  cancelNote: Promise<void>;
+}
+
+interface Prompt {
+  tokens: Uint32Array;
+  droppedMessages: number;
+  /** The text goes on from the prompt's: a leading space belongs to it. */
+  continuation: boolean;
+}
+
+export async function generate(
+  model: ModelHost,
+  session: SessionHost,
+  body: Requests['generate'],
+  context: RunContext,
+): Promise<GenerateResult> {
+  const prompt = readPrompt(model, session, body.prompt, body.options);
+  unwrap(session.wasm.begin(prompt.tokens, wasmOptions(body.options, model.text)));
+  const run = new Generation(model, session, body.options, prompt, context);
+  const gate = sharedGate(model, session);
+  if (gate !== undefined) context.emit({ type: 'gate', id: context.id, ...gate });
+  try {
+    return await run.toEnd();
+  } finally {
+    if (!run.ended) session.wasm.cancel();
+    if (gate !== undefined && closeGate(gate)) {
+      await context.cancelNote;
+      lowerFlag(gate);
+    }
+  }
+}
+
+/** Result of a run whose turn never came. */
+export function neverStarted(nCtx: number, seed: number): GenerateResult {
+  return {
+    text: '',
+    tokens: [],
+    finishReason: 'aborted',
+    seed,
+    usage: { promptTokens: 0, reusedTokens: 0, completionTokens: 0, contextTokens: 0, nCtx },
+    timings: { prefillMs: 0, prefillTokensPerSecond: 0, decodeMs: 0, decodeTokensPerSecond: 0 },
+    droppedMessages: 0,
+  };
+}
+
+function sharedGate(model: ModelHost, session: SessionHost): Gate | undefined {
+  const { buffer } = model.module.HEAPU8;
+  if (typeof SharedArrayBuffer === 'undefined' || !(buffer instanceof SharedArrayBuffer))
+    return undefined;
+  return openGate(
+    new Int32Array(buffer),
+    session.wasm.cancelFlagAddress() / Int32Array.BYTES_PER_ELEMENT,
+  );
+}
+
+function readPrompt(
+  model: ModelHost,
+  session: SessionHost,
+  prompt: PromptWire,
+  options: GenerateOptionsWire,
+): Prompt {
+  const { tokenizer, template } = model.text;
+  const { nCtx } = session;
+  if (prompt.kind === 'chat') {
+    const { messages, tools, onContextFull } = prompt;
+    const encode = (some: typeof messages) => {
+      const segments = template.render(some, {
+        addGenerationPrompt: true,
+        ...(tools === undefined ? {} : { tools }),
+      });
+      return Uint32Array.from(tokenizer.encodeSegments(segments));
+    };
+    const limits = { nCtx, maxTokens: options.maxTokens, onContextFull };
+    return { ...fitChat(messages, limits, encode, session.drops), continuation: false };
+  }
+  const tokens =
+    prompt.kind === 'tokens' ? prompt.tokens : Uint32Array.from(tokenizer.encode(prompt.text));
+  if (tokens.length > nCtx) throw contextFull(tokens.length, nCtx, 'prompt');
+  return { tokens: model.checkTokens(tokens), droppedMessages: 0, continuation: true };
+}
+
+function wasmOptions(options: GenerateOptionsWire, text: TextTools): WasmOptions {
+  const { seed, stop: _, logprobs, ignoreEndOfGeneration, ...rest } = options;
+  return {
+    ...rest,
+    seedLow: seed % 2 ** 32,
+    seedHigh: Math.floor(seed / 2 ** 32),
+    nLogprobs: logprobs ?? 0,
+    stopTokens: Uint32Array.from(text.tokenizer.endOfGenerationIds),
+    ignoreStopTokens: ignoreEndOfGeneration,
+  };
+}
+
+class Generation {
+  /** WASM has ended the run by itself, or it was cancelled. */
+  ended = false;
+  readonly #model: ModelHost;
+  readonly #session: SessionHost;
+  readonly #options: GenerateOptionsWire;
+  readonly #prompt: Prompt;
+  readonly #context: RunContext;
+  readonly #stream;
+  readonly #filter: StopStringFilter;
+  readonly #tokens: number[] = [];
+  #text = '';
+  #promptDone = -1;
+
+  constructor(
+    model: ModelHost,
+    session: SessionHost,
+    options: GenerateOptionsWire,
+    prompt: Prompt,
+    context: RunContext,
+  ) {
+    this.#model = model;
+    this.#session = session;
+    this.#options = options;
+    this.#prompt = prompt;
+    this.#context = context;
+    this.#stream = model.text.tokenizer.stream({ continuation: prompt.continuation });
+    this.#filter = new StopStringFilter(options.stop);
+  }
+
+  async toEnd(): Promise<GenerateResult> {
+    for (;;) {
+      if (this.#context.signal.aborted) return this.#finish('aborted');
+      const step = unwrap(this.#session.wasm.advance(ADVANCE_BUDGET_MS));
+      this.#reportPrefill(step);
+      if (step.tokens.length > 0) this.#take(step.tokens);
+      if (this.#filter.stop !== undefined) return this.#finish('stop');
+      if (step.done) {
+        this.ended = true;
+        return this.#finish(step.finish === 'none' ? 'aborted' : step.finish);
+      }
+      await this.#context.nextTurn();
+    }
+  }
+
+  #reportPrefill({ nPromptDone, nPrompt }: AdvanceResultWire): void {
+    if (nPromptDone === this.#promptDone) return;
+    this.#promptDone = nPromptDone;
+    const progress = { doneTokens: nPromptDone, totalTokens: nPrompt };
+    this.#context.emit({ type: 'prefill', id: this.#context.id, progress });
+  }
+
+  #take(sampled: readonly SampledTokenWire[]): void {
+    const tokens = sampled.map(({ id }) => id);
+    const { text } = this.#filter.push(this.#stream.push(tokens));
+    this.#tokens.push(...tokens);
+    this.#emit({
+      text,
+      tokens,
+      ...(this.#options.logprobs === undefined
+        ? {}
+        : { logprobs: sampled.map((one) => this.#logprobs(one)) }),
+    });
+  }
+
+  #logprobs({ id, logprob, top }: SampledTokenWire) {
+    const { tokenizer } = this.#model.text;
+    return {
+      token: id,
+      logprob,
+      top: top.map((one) => ({
+        token: one.id,
+        text: tokenText(tokenizer, one.id),
+        logprob: one.logprob,
+      })),
+    };
+  }
+
+  #emit(chunk: GenerateChunk): void {
+    this.#text += chunk.text;
+    this.#context.emit({ type: 'chunk', id: this.#context.id, chunk });
+  }
+
+  #finish(finishReason: FinishReason): GenerateResult {
+    if (!this.ended) this.#session.wasm.cancel();
+    this.ended = true;
+    if (this.#filter.stop === undefined) {
+      const rest = this.#filter.push(this.#stream.flush());
+      const text = rest.text + this.#filter.flush();
+      if (text !== '') this.#emit({ text, tokens: [] });
+    }
+    const { nPrompt, nPromptReused } = this.#session.wasm.stats();
+    const timings = this.#timings();
+    this.#session.lastTimings = timings;
+    const stopString = this.#filter.stop;
+    return {
+      text: this.#text,
+      tokens: this.#tokens,
+      finishReason,
+      ...(stopString === undefined ? {} : { stopString }),
+      seed: this.#options.seed,
+      usage: {
+        promptTokens: nPrompt,
+        reusedTokens: nPromptReused,
+        completionTokens: this.#tokens.length,
+        contextTokens: this.#session.contextTokens(),
+        nCtx: this.#session.nCtx,
+      },
+      timings,
+      droppedMessages: this.#prompt.droppedMessages,
+    };
+  }
+
+  #timings(): Timings {
+    const { nPrompt, nPromptReused, nGenerated, prefillMs, decodeMs } = this.#session.wasm.stats();
+    const rate = (n: number, ms: number) => (ms > 0 ? (n / ms) * 1000 : 0);
+    return {
+      prefillMs,
+      prefillTokensPerSecond: rate(nPrompt - nPromptReused, prefillMs),
+      decodeMs,
+      decodeTokensPerSecond: rate(nGenerated, decodeMs),
+    };
+  }
+}

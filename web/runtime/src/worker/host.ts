@@ -1,0 +1,227 @@
+// The worker's side of the protocol: takes requests, gives answers and events, keeps the order per session. What a request
+// does is in the files beside this one.
+import { asHeadlightError, InternalError, toWire, WorkerLostError } from '../errors.js';
+import type { FromWorker, Note, Replies, Requests, RequestType, ToWorker } from '../protocol.js';
+import type { WorkerEnvironment } from './environment.js';
+import { generate, neverStarted, type RunContext } from './generation.js';
+import { inspectModel, type LoadContext, loadModel } from './load_model.js';
+import { aborted, ModelHost, type SessionHost } from './model_host.js';
+import { type RunningModule, startModule } from './start_module.js';
+import { tokenText } from './token_text.js';
+import { unwrap } from './unwrap.js';
+
+/** A request under way. */
+interface Job {
+  id: number;
+  /** Fires when the note 'cancel' has come, or when the session is closed. */
+  abort: AbortController;
+  cancelNote: Deferred;
+  /** Takes the next note 'bytes'. */
+  takeBytes: ((bytes: Uint8Array) => void) | undefined;
+}
+
+interface Deferred {
+  promise: Promise<void>;
+  resolve(): void;
+}
+
+function deferred(): Deferred {
+  let resolve = () => {};
+  const promise = new Promise<void>((r) => {
+    resolve = r;
+  });
+  return { promise, resolve };
+}
+
+type Serve = { [K in RequestType]: (body: Requests[K], job: Job) => Promise<Replies[K]> };
+
+export class WorkerHost {
+  readonly #env: WorkerEnvironment;
+  readonly #jobs = new Map<number, Job>();
+  readonly #serve: Serve;
+  #running: RunningModule | undefined;
+  #model: ModelHost | undefined;
+
+  constructor(env: WorkerEnvironment) {
+    this.#env = env;
+    this.#serve = {
+      start: (body, job) => this.#start(body, job),
+      load: (body, job) => this.#load(body, job),
+      inspect: (body, job) => inspectModel(this.#loadContext(job), body.sources, body.session),
+      generate: (body, job) => this.#generate(body, job),
+      truncate: (body, job) => this.#truncate(body, job),
+      forward: (body, job) => this.#forward(body, job),
+      closeSession: async ({ session }) => {
+        await this.#loaded().close(session);
+        return null;
+      },
+      tokenize: async ({ text, addSpecial, parseSpecial }) =>
+        Array.from(this.#loaded().text.tokenizer.encode(text, { addSpecial, parseSpecial })),
+      detokenize: async ({ tokens }) => this.#loaded().text.tokenizer.decode(tokens),
+      tokenTexts: async ({ tokens }) => {
+        const { tokenizer } = this.#loaded().text;
+        return Array.from(tokens, (id) => tokenText(tokenizer, id));
+      },
+      stats: async ({ session }) => this.#loaded().session(session).stats(),
+      attend: async ({ spec, q, k, v }) => {
+        const { module, runtime } = this.#started();
+        return unwrap(module.attend(runtime, spec, q, k, v));
+      },
+    };
+  }
+
+  receive(message: ToWorker): void {
+    if (message.type === 'cancel' || message.type === 'bytes') this.#note(message);
+    else void this.#answer(message);
+  }
+
+  #note(note: Note): void {
+    const job = this.#jobs.get(note.id);
+    if (note.type === 'bytes') {
+      job?.takeBytes?.(note.bytes);
+      return;
+    }
+    job?.abort.abort();
+    job?.cancelNote.resolve();
+  }
+
+  async #answer<K extends RequestType>({
+    type,
+    id,
+    body,
+  }: {
+    type: K;
+    id: number;
+    body: Requests[K];
+  }): Promise<void> {
+    const job: Job = {
+      id,
+      abort: new AbortController(),
+      cancelNote: deferred(),
+      takeBytes: undefined,
+    };
+    this.#jobs.set(id, job);
+    try {
+      const value = await this.#serve[type](body, job);
+      this.#env.post({ type: 'done', id, value } as FromWorker, buffersOf(value));
+    } catch (error) {
+      if (isTrap(error)) this.#die(error);
+      else this.#env.post({ type: 'failed', id, error: toWire(error) });
+    } finally {
+      this.#jobs.delete(id);
+    }
+  }
+
+  /** After a trap or an abort the module's memory is in no known state: nothing can be answered any more. */
+  #die(cause: unknown): void {
+    const error = new WorkerLostError(
+      `The WebAssembly module has failed: ${asHeadlightError(cause).message}. Load again.`,
+    );
+    this.#env.post({ type: 'fatal', error: toWire(error) });
+  }
+
+  async #start(body: Requests['start'], job: Job): Promise<Replies['start']> {
+    this.#running = await startModule(this.#env, body, {
+      onCompiled: () =>
+        this.#env.post({
+          type: 'progress',
+          id: job.id,
+          progress: { phase: 'module', loadedBytes: 0 },
+        }),
+      onAbort: (what) => this.#die(what),
+    });
+    return this.#running.started;
+  }
+
+  async #load(body: Requests['load'], job: Job): Promise<Replies['load']> {
+    const context = this.#loadContext(job);
+    const { model, text } = await loadModel(context, body.sources, body.session);
+    try {
+      this.#model = new ModelHost(context.module, model, text, body.session);
+    } catch (error) {
+      model.delete();
+      throw error;
+    }
+    return this.#model.loaded();
+  }
+
+  #generate(body: Requests['generate'], job: Job): Promise<Replies['generate']> {
+    const model = this.#loaded();
+    return model.inTurn(
+      body.session,
+      job.abort,
+      (session) => generate(model, session, body, this.#runContext(job)),
+      () => neverStarted(model.session(body.session).nCtx, body.options.seed),
+    );
+  }
+
+  async #truncate(body: Requests['truncate'], job: Job): Promise<null> {
+    const truncate = async ({ wasm }: SessionHost) => unwrap(wasm.truncate(body.nTokens));
+    return this.#loaded().inTurn(body.session, job.abort, truncate, aborted);
+  }
+
+  #forward(body: Requests['forward'], job: Job): Promise<Replies['forward']> {
+    const model = this.#loaded();
+    return model.inTurn(
+      body.session,
+      job.abort,
+      async ({ wasm }) => {
+        const logits = unwrap(wasm.logits(body.tokens, body.allPositions));
+        const nRows = body.allPositions ? body.tokens.length : 1;
+        return { vocabSize: logits.length / nRows, logits, nRows };
+      },
+      aborted,
+    );
+  }
+
+  #loadContext(job: Job): LoadContext {
+    const { module, runtime } = this.#started();
+    const { id } = job;
+    return {
+      env: this.#env,
+      module,
+      runtime,
+      signal: job.abort.signal,
+      onProgress: (progress) => this.#env.post({ type: 'progress', id, progress }),
+      wantBytes: (source, start, end) =>
+        new Promise((resolve) => {
+          job.takeBytes = resolve;
+          this.#env.post({ type: 'wantBytes', id, source, start, end });
+        }),
+    };
+  }
+
+  #runContext(job: Job): RunContext {
+    return {
+      id: job.id,
+      signal: job.abort.signal,
+      emit: (event) => this.#env.post(event),
+      nextTurn: () => this.#env.nextTurn(),
+      cancelNote: job.cancelNote.promise,
+    };
+  }
+
+  #started(): RunningModule {
+    if (this.#running === undefined)
+      throw new InternalError('The worker was asked to work before it was started');
+    return this.#running;
+  }
+
+  #loaded(): ModelHost {
+    if (this.#model === undefined)
+      throw new InternalError('The worker was asked for a model before it was loaded');
+    return this.#model;
+  }
+}
+
+function isTrap(error: unknown): boolean {
+  return error instanceof WebAssembly.RuntimeError;
+}
+
+/** Large arrays are moved, not copied. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value)
+    .filter((field) => field instanceof Float32Array && field.buffer instanceof ArrayBuffer)
+    .map((field: Float32Array) => field.buffer as ArrayBuffer);
+}

@@ -1,0 +1,116 @@
+// A loaded model in the worker: its sessions, each with a queue of its own, and its text tools. Sessions come into being
+// with the first request that names them.
+import type { HeadlightModule, Model, Session } from '../../../../wasm/headlight.js';
+import { AbortedError, BadOptionError } from '../errors.js';
+import type { LoadedModel, SessionOptionsWire } from '../protocol.js';
+import type { EngineStats, Timings } from '../types.js';
+import { DropMemory } from './chat_prompt.js';
+import type { TextTools } from './load_model.js';
+import { SerialQueue } from './queue.js';
+import { unwrap } from './unwrap.js';
+
+export class SessionHost {
+  readonly wasm: Session;
+  readonly nCtx: number;
+  readonly queue = new SerialQueue();
+  readonly drops = new DropMemory();
+  /** Of every request on the session, under way or waiting. */
+  readonly aborts = new Set<AbortController>();
+  lastTimings: Timings | undefined;
+
+  constructor(wasm: Session) {
+    this.wasm = wasm;
+    this.nCtx = wasm.plan().nCtx;
+  }
+
+  contextTokens(): number {
+    return this.wasm.history().length;
+  }
+
+  stats(): EngineStats {
+    return {
+      contextTokens: this.contextTokens(),
+      nCtx: this.nCtx,
+      ...(this.lastTimings === undefined ? {} : { last: this.lastTimings }),
+    };
+  }
+}
+
+const DEFAULT_SESSION = 0;
+
+export class ModelHost {
+  readonly module: HeadlightModule;
+  readonly text: TextTools;
+  readonly #model: Model;
+  readonly #options: SessionOptionsWire;
+  readonly #sessions = new Map<number, SessionHost>();
+
+  /** Makes the default session, so that what it takes is taken while loading. Throws OutOfMemoryError. */
+  constructor(module: HeadlightModule, model: Model, text: TextTools, options: SessionOptionsWire) {
+    this.module = module;
+    this.text = text;
+    this.#model = model;
+    this.#options = options;
+    this.session(DEFAULT_SESSION);
+  }
+
+  session(id: number): SessionHost {
+    let session = this.#sessions.get(id);
+    if (session === undefined) {
+      session = new SessionHost(unwrap(this.#model.createSession(this.#options)));
+      this.#sessions.set(id, session);
+    }
+    return session;
+  }
+
+  /** Runs `task` when the session's earlier requests are done. Closing the session aborts it. */
+  async inTurn<T>(
+    id: number,
+    abort: AbortController,
+    task: (session: SessionHost) => Promise<T>,
+    left: () => T,
+  ): Promise<T> {
+    const session = this.session(id);
+    session.aborts.add(abort);
+    try {
+      return await session.queue.run(() => task(session), abort.signal, left);
+    } finally {
+      session.aborts.delete(abort);
+    }
+  }
+
+  async close(id: number): Promise<void> {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return;
+    this.#sessions.delete(id);
+    for (const abort of session.aborts) abort.abort();
+    const deleteIt = async () => session.wasm.delete();
+    await session.queue.run(deleteIt, new AbortController().signal, () => {});
+  }
+
+  loaded(): LoadedModel {
+    const { weightsBytes, ...model } = this.#model.info();
+    const plan = this.session(DEFAULT_SESSION).wasm.plan();
+    return {
+      model: { ...model, hasChatTemplate: this.text.template.source !== undefined },
+      memory: {
+        weightsBytes,
+        kvCacheBytes: plan.kvCacheBytes,
+        kvBytesPerToken: plan.kvBytesPerToken,
+        workspaceBytes: plan.workspaceBytes,
+        wasmBytes: this.module.wasmBytes(),
+      },
+      nCtx: plan.nCtx,
+    };
+  }
+
+  checkTokens(tokens: Uint32Array): Uint32Array {
+    if (tokens.length === 0)
+      throw new BadOptionError('The prompt is empty: there is no token to continue');
+    return tokens;
+  }
+}
+
+export function aborted(): never {
+  throw new AbortedError();
+}

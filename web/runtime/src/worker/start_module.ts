@@ -1,0 +1,105 @@
+// Loads one of the four modules into this worker and starts its thread pool. Which one is decided elsewhere (launch.ts);
+// a failure is thrown and ends this worker.
+import type { HeadlightModule, ModuleArguments, Runtime } from '../../../../wasm/headlight.js';
+import { asHeadlightError, NetworkError, UnsupportedError } from '../errors.js';
+import type { Requests, StartedModule } from '../protocol.js';
+import type { ModuleFactory, WorkerEnvironment } from './environment.js';
+import { unwrap } from './unwrap.js';
+
+export interface RunningModule {
+  module: HeadlightModule;
+  runtime: Runtime;
+  started: StartedModule;
+}
+
+export const WASM_PAGE_BYTES = 65536;
+/** What wasm32 can address; also the maximum that the modules declare. */
+export const MAX_WASM_PAGES = 65536;
+/** What the modules declare as their initial memory: Emscripten's default of 16 MiB. */
+const INITIAL_PAGES = 256;
+/** A shared memory reserves its maximum at once, which small devices refuse: then less is tried. */
+const SHARED_MAXIMA = [MAX_WASM_PAGES, MAX_WASM_PAGES / 2, MAX_WASM_PAGES / 4];
+
+export interface StartHooks {
+  /** The module is compiled; the thread pool is next. */
+  onCompiled(): void;
+  /** The module has aborted and cannot be used any more. */
+  onAbort(what: unknown): void;
+}
+
+export async function startModule(
+  env: WorkerEnvironment,
+  { glueUrl, wasmUrl, threads }: Requests['start'],
+  hooks: StartHooks,
+): Promise<RunningModule> {
+  const factory = await importGlue(env, glueUrl);
+  const args: ModuleArguments = {
+    locateFile: () => wasmUrl,
+    mainScriptUrlOrBlob: glueUrl,
+    preRun: () => hooks.onCompiled(),
+    onAbort: hooks.onAbort,
+  };
+  if (threads > 1) {
+    args.wasmMemory = sharedMemory();
+    args.headlightThreads = threads - 1;
+  }
+  const module = await factory(args);
+  const { dotForm, relaxedOk } = module.probe();
+  const runtime = unwrap(module.createRuntime(threads));
+  return { module, runtime, started: { dotForm, relaxedOk, threads: runtime.nThreads() } };
+}
+
+function sharedMemory(): WebAssembly.Memory {
+  let failure: unknown;
+  for (const maximum of SHARED_MAXIMA) {
+    try {
+      return new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum, shared: true });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw new UnsupportedError(
+    `no shared memory of ${(INITIAL_PAGES * WASM_PAGE_BYTES) / 2 ** 20} MiB or more could be reserved`,
+    {},
+    { cause: failure },
+  );
+}
+
+async function importGlue(env: WorkerEnvironment, url: string): Promise<ModuleFactory> {
+  try {
+    return await env.importGlue(url);
+  } catch (error) {
+    throw await whyNotImported(url, error);
+  }
+}
+
+/** A failed import() does not say why; the commonest causes show in a fetch of the same file. */
+async function whyNotImported(url: string, cause: unknown): Promise<NetworkError> {
+  const details = { url };
+  const plain = new NetworkError(
+    `${url} could not be imported: ${asHeadlightError(cause).message}`,
+    details,
+    { cause },
+  );
+  if (!/^https?:/.test(url)) return plain;
+  const response = await fetch(url).catch(() => undefined);
+  if (response === undefined) return plain;
+  await response.body?.cancel();
+  const { status } = response;
+  if (!response.ok) {
+    return new NetworkError(
+      `${url} answered ${status}: serve the package's dist/wasm folder where the bundler expects it`,
+      { ...details, status },
+      { cause },
+    );
+  }
+  const contentType = response.headers.get('content-type') ?? 'no content type';
+  if (!/javascript/.test(contentType)) {
+    return new NetworkError(
+      `${url} is served as '${contentType}', which browsers do not import: serve .mjs files as text/javascript`,
+      { ...details, status, contentType },
+      { cause },
+    );
+  }
+  return plain;
+}
