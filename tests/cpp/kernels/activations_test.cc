@@ -1,0 +1,79 @@
+// The 8-bit form of activations: SIMD equals the scalar definition, bit for bit.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "kernels/matmul.h"
+#include "kernels/random_matrix.h"
+
+namespace headlight {
+namespace {
+
+void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t n_cols, size_t x_stride) {
+  ThreadPool pool(1);
+  // Sized for more than is used, as a session's workspace is.
+  Activations activations(n_tokens + 2, n_cols + 64, ActivationType::kInt8);
+  activations.Set(x.data(), n_tokens, n_cols, x_stride);
+  activations.Quantise(pool);
+  const size_t n_blocks = CeilDiv(n_cols, kBlockCols);
+  CHECK(activations.n_blocks() == n_blocks);
+  std::vector<int8_t> codes(n_blocks * kBlockCols);
+  std::vector<float> scales(n_blocks);
+  std::vector<int32_t> sums(n_blocks);
+  for (size_t t = 0; t < n_tokens; ++t) {
+    QuantiseReference(&x[t * x_stride], n_cols, codes.data(), scales.data(), sums.data());
+    CHECK(std::memcmp(activations.codes(t), codes.data(), codes.size()) == 0);
+    CHECK(std::memcmp(activations.scales(t), scales.data(), scales.size() * sizeof(float)) == 0);
+    CHECK(std::memcmp(activations.sums(t), sums.data(), sums.size() * sizeof(int32_t)) == 0);
+  }
+}
+
+TEST_CASE("Activations: codes, scales and sums equal the scalar reference for all widths and strides") {
+  for (const size_t n_cols : {size_t{1}, size_t{8}, size_t{31}, size_t{32}, size_t{33}, size_t{172}, size_t{576}}) {
+    for (const size_t n_tokens : {size_t{1}, size_t{2}, size_t{9}, size_t{300}}) {
+      const size_t x_stride = n_cols + 5;
+      CheckAgainstReference(test::RandomFloats(n_tokens * x_stride, 3.0f, 51), n_tokens, n_cols, x_stride);
+    }
+  }
+}
+
+TEST_CASE("Activations: halves round to even, extremes stay within 127") {
+  std::vector<float> x(64, 0.0f);
+  for (int i = 0; i < 32; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i) + 0.5f;
+  x[31] = 127.0f;  // scale 1
+  for (int i = 32; i < 64; ++i) x[static_cast<size_t>(i)] = i % 2 == 0 ? 3e38f : -3e38f;
+  CheckAgainstReference(x, 1, 64, 64);
+  ThreadPool pool(1);
+  Activations activations(1, 64, ActivationType::kInt8);
+  activations.Set(x.data(), 1, 64, 64);
+  activations.Quantise(pool);
+  CHECK(activations.codes(0)[0] == 0);  // 0.5
+  CHECK(activations.codes(0)[1] == 2);  // 1.5
+  CHECK(activations.codes(0)[2] == 2);  // 2.5
+  CHECK(activations.codes(0)[32] == 127);
+  CHECK(activations.codes(0)[33] == -127);
+}
+
+TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
+  for (const float value : {0.0f, -0.0f, 1e-31f, 1e-45f}) {
+    const std::vector<float> x(96, value);
+    CheckAgainstReference(x, 1, 96, 96);
+    ThreadPool pool(1);
+    Activations activations(1, 96, ActivationType::kInt8);
+    activations.Set(x.data(), 1, 96, 96);
+    activations.Quantise(pool);
+    for (size_t b = 0; b < 3; ++b) {
+      CHECK(activations.scales(0)[b] == 0.0f);
+      CHECK(activations.sums(0)[b] == 0);
+    }
+  }
+  CheckAgainstReference(std::vector<float>(32, 1.1e-30f), 1, 32, 32);
+}
+
+TEST_CASE("Activations: WorkspaceBytes is what the arrays take") {
+  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) == 10 * 6 * (32 + 4 + 4));
+  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kF32) == 0);
+}
+
+}  // namespace
+}  // namespace headlight
