@@ -2,8 +2,17 @@
 import { attendOn } from './attend.js';
 import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
+import { limitsOn } from './limits.js';
 import { nodePlatform } from './node_platform.js';
-import type { AttendOptions, AttendResult, LoadOptions, ModelPlan, ModelSource } from './types.js';
+import type {
+  AttendOptions,
+  AttendResult,
+  LimitsOptions,
+  LoadOptions,
+  ModelPlan,
+  ModelSource,
+  SpeedLimits,
+} from './types.js';
 
 export * from './public.js';
 
@@ -31,4 +40,9 @@ export function inspectModel(
 /** One attention layer on given rows, without a model: for trying a head layout. Each call starts a worker. */
 export function attend(options: AttendOptions): Promise<AttendResult> {
   return attendOn(nodePlatform, options);
+}
+
+/** What this machine allows in the module that runs: to see speeds as a share of it. Each call starts a worker. */
+export function measureLimits(options: LimitsOptions = {}): Promise<SpeedLimits> {
+  return limitsOn(nodePlatform, options);
 }

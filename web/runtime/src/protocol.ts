@@ -16,6 +16,7 @@ import type {
   ModelPlan,
   PrefillProgress,
   RuntimeInfo,
+  SpeedLimits,
 } from './types.js';
 
 export type ModuleName = RuntimeInfo['module'];
@@ -100,6 +101,7 @@ export interface Requests {
   tokenTexts: { tokens: Uint32Array };
   stats: { session: number };
   attend: { spec: AttendSpecWire; q: Float32Array; k: Float32Array; v: Float32Array };
+  limits: { readBytes: number; budgetMs: number };
 }
 export type RequestType = keyof Requests;
 
@@ -129,6 +131,7 @@ export interface Replies {
   tokenTexts: string[];
   stats: EngineStats;
   attend: AttendResult;
+  limits: SpeedLimits;
 }
 
 export type Request<K extends RequestType = RequestType> = {

@@ -245,3 +245,22 @@ export interface AttendResult {
   milliseconds: number;
   kernel: string;
 }
+
+/** What to measure limits with; see measureLimits(). */
+export interface LimitsOptions {
+  /** Bytes that are read over and over: far more than the caches hold. Default 128e6; they are allocated for it. */
+  readBytes?: number;
+  /** Time to spend, in milliseconds. Default 300. */
+  budgetMs?: number;
+  module?: 'auto' | 'simd' | 'relaxed';
+  threads?: number;
+}
+/** What this machine allows in the module that runs; every speed can be seen as a share of these. */
+export interface SpeedLimits {
+  /** Streaming reads, 1e9 bytes a second. */
+  readGBs: number;
+  /** The integer dot that the module's kernels use, 1e9 operations a second (a multiply-add is two). */
+  dotGops: number;
+  /** f32 multiply-adds, 1e9 operations a second. */
+  fmaGflops: number;
+}

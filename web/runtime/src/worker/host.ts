@@ -67,6 +67,10 @@ export class WorkerHost {
         const { module, runtime } = this.#started();
         return unwrap(module.attend(runtime, spec, q, k, v));
       },
+      limits: async ({ readBytes, budgetMs }) => {
+        const { module, runtime } = this.#started();
+        return unwrap(module.measureLimits(runtime, readBytes, budgetMs));
+      },
     };
   }
 
