@@ -47,8 +47,9 @@ struct GgufTensorEntry {
   uint32_t type = 0;
   std::vector<uint64_t> dims;  // dims[0] is the row length
   std::vector<uint8_t> data;
-  std::optional<uint32_t> n_dims;  // what the file claims instead of dims.size()
-  std::optional<uint64_t> offset;  // what the file claims; the data follow it if place_by_offset
+  std::optional<uint32_t> n_dims = {};  // what the file claims instead of dims.size()
+  std::optional<uint64_t> offset =
+      {};  // what the file claims; the data follow it if place_by_offset
 };
 
 class GgufWriter {
@@ -96,7 +97,7 @@ class GgufWriter {
 };
 
 // A llama-like model. Widths need not be multiples of 32 for F32, F16 and BF16.
-struct TestModelOptions {
+struct GgufModelOptions {
   std::string architecture = "llama";
   size_t n_layers = 2;
   size_t d_model = 64;
@@ -115,12 +116,12 @@ struct TestModelOptions {
 
 // The file to be, still to be changed by a test, and its decoded weights by tensor name ([n_rows,
 // n_cols] or [n]).
-struct TestModel {
+struct GgufModel {
   GgufWriter writer;
   std::map<std::string, std::vector<float>, std::less<>> values;
 };
-TestModel MakeTestModel(const TestModelOptions& options);
-std::vector<uint8_t> MakeTestModelFile(const TestModelOptions& options);
+GgufModel MakeGgufModel(const GgufModelOptions& options);
+std::vector<uint8_t> MakeGgufModelFile(const GgufModelOptions& options);
 
 }  // namespace headlight::testing
 

@@ -22,7 +22,7 @@ constexpr DotForm kForms[] = {DotForm::kWide, DotForm::kUnsigned, DotForm::kSign
                               DotForm::kSplit};
 
 // Every weight of the model equals what the file's blocks mean.
-void CheckWeights(const Model& model, const TestModel& file) {
+void CheckWeights(const Model& model, const GgufModel& file) {
   size_t n_checked = 0;
   for (const auto& [name, values] : file.values) {
     INFO("tensor ", name);
@@ -42,14 +42,14 @@ TEST_CASE(
                                 TensorType::kQ8_0, TensorType::kQ4_0}) {
     for (const DotForm form : kForms) {
       for (const bool tied : {true, false}) {
-        TestModelOptions options;
+        GgufModelOptions options;
         options.type = type;
         options.tied_head = tied;
         options.heads = {4, 2, 16, 32};  // out_width 128: a multiple of the block
         CAPTURE(FindTensorType(static_cast<uint32_t>(type))->name);
         CAPTURE(DotFormName(form));
         CAPTURE(tied);
-        const TestModel file = MakeTestModel(options);
+        const GgufModel file = MakeGgufModel(options);
         const auto model = LoadModel(file.writer.File(), 1000, form);
         CheckWeights(*model, file);
         CHECK(model->spec.tied_head == tied);
@@ -60,12 +60,12 @@ TEST_CASE(
 }
 
 TEST_CASE("model_loader: chunk sizes change nothing") {
-  TestModelOptions options;
+  GgufModelOptions options;
   options.d_model = 40;  // rows that end inside a block of 32 columns, as in real small models
   options.heads = {5, 5, 6, 10};
   options.d_ff = 44;
   options.type = TensorType::kBF16;
-  const TestModel file = MakeTestModel(options);
+  const GgufModel file = MakeGgufModel(options);
   const std::vector<uint8_t> bytes = file.writer.File();
   for (const size_t chunk :
        {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{64}, size_t{4096}, bytes.size()}) {
@@ -76,18 +76,18 @@ TEST_CASE("model_loader: chunk sizes change nothing") {
 
 TEST_CASE("model_loader: vectors may be F16 or BF16") {
   for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
-    TestModelOptions options;
+    GgufModelOptions options;
     options.norm_type = type;
-    const TestModel file = MakeTestModel(options);
+    const GgufModel file = MakeGgufModel(options);
     CheckWeights(*LoadModel(file.writer.File(), 3), file);
   }
 }
 
 TEST_CASE("model_loader: the states, and the sizes known from the header alone") {
-  TestModelOptions options;
+  GgufModelOptions options;
   options.type = TensorType::kQ8_0;
   options.heads = {4, 2, 16, 32};
-  const TestModel file = MakeTestModel(options);
+  const GgufModel file = MakeGgufModel(options);
   const std::vector<uint8_t> bytes = file.writer.File();
   const size_t n_header = file.writer.Header().size();
 
@@ -123,26 +123,26 @@ TEST_CASE("model_loader: the states, and the sizes known from the header alone")
 }
 
 TEST_CASE("model_loader: a tied embedding is stored once") {
-  TestModelOptions options;
+  GgufModelOptions options;
   options.n_layers = 1;
   ModelLoader tied(DotForm::kWide);
-  tied.Append(MakeTestModelFile(options));
+  tied.Append(MakeGgufModelFile(options));
   options.tied_head = false;
   ModelLoader separate(DotForm::kWide);
-  separate.Append(MakeTestModelFile(options));
+  separate.Append(MakeGgufModelFile(options));
   const size_t table =
       PlanPacked(options.type, options.vocab_size, options.d_model, DotForm::kWide).bytes;
   CHECK(separate.weights_bytes() - tied.weights_bytes() == table);
 }
 
 TEST_CASE("model_loader: a file cut anywhere fails cleanly and says where") {
-  TestModelOptions options;
+  GgufModelOptions options;
   options.n_layers = 1;
   options.d_model = 8;
   options.heads = {2, 1, 4, 4};
   options.d_ff = 8;
   options.vocab_size = 5;
-  const std::vector<uint8_t> bytes = MakeTestModelFile(options);
+  const std::vector<uint8_t> bytes = MakeGgufModelFile(options);
   // All of the header, and enough of the data to cut every kind of tensor.
   for (size_t n = 0; n < bytes.size(); ++n) {
     const Error error = ErrorOf([&] { LoadModel(std::span(bytes).first(n), 64); });
@@ -154,8 +154,8 @@ TEST_CASE("model_loader: a file cut anywhere fails cleanly and says where") {
 }
 
 TEST_CASE("model_loader: a failed load stays failed, with the same error") {
-  TestModelOptions options;
-  TestModel file = MakeTestModel(options);
+  GgufModelOptions options;
+  GgufModel file = MakeGgufModel(options);
   file.writer.tensor("blk.1.ffn_up.weight").data[3] = 0xFF;  // exponent of the first weight
   file.writer.tensor("blk.1.ffn_up.weight").data[2] = 0xFF;
   const std::vector<uint8_t> bytes = file.writer.File();
@@ -186,7 +186,7 @@ TEST_CASE("model_loader: a weight that is no finite number is refused by tensor,
   };
   for (const Case& c : cases) {
     CAPTURE(c.tensor);
-    TestModel file = MakeTestModel({});
+    GgufModel file = MakeGgufModel({});
     std::memcpy(file.writer.tensor(c.tensor).data.data() + c.element * sizeof(float), &c.value,
                 sizeof(float));
     const std::vector<uint8_t> bytes = file.writer.File();
@@ -204,7 +204,7 @@ TEST_CASE("model_loader: a weight that is no finite number is refused by tensor,
 TEST_CASE("model_loader: a missing tensor is named as soon as the header is there") {
   for (const char* name : {"token_embd.weight", "output_norm.weight", "blk.1.ffn_down.weight",
                            "blk.0.attn_norm.weight"}) {
-    TestModel file = MakeTestModel({});
+    GgufModel file = MakeGgufModel({});
     file.writer.RemoveTensor(name);
     ModelLoader loader(DotForm::kWide);
     const Error error = ErrorOf([&] { loader.Append(file.writer.File()); });
@@ -214,8 +214,8 @@ TEST_CASE("model_loader: a missing tensor is named as soon as the header is ther
 }
 
 TEST_CASE("model_loader: rotary factors divide the frequencies of every rotated layer") {
-  TestModelOptions options;
-  TestModel file = MakeTestModel(options);
+  GgufModelOptions options;
+  GgufModel file = MakeGgufModel(options);
   std::vector<float> factors(options.heads.d_qk / 2);
   for (size_t i = 0; i < factors.size(); ++i) factors[i] = 1.0f + static_cast<float>(i);
   file.writer.Tensor("rope_freqs.weight", TensorType::kF32, 0, factors);
@@ -223,7 +223,7 @@ TEST_CASE("model_loader: rotary factors divide the frequencies of every rotated 
   for (const LayerSpec& layer : model->spec.layers) CHECK(layer.rope.freq_factors == factors);
 
   factors[3] = 0.0f;
-  TestModel zero = MakeTestModel(options);
+  GgufModel zero = MakeGgufModel(options);
   zero.writer.Tensor("rope_freqs.weight", TensorType::kF32, 0, factors);
   const Error error = ErrorOf([&] { LoadModel(zero.writer.File(), 11); });
   CHECK(error.code() == ErrorCode::kBadModel);
@@ -233,10 +233,10 @@ TEST_CASE("model_loader: rotary factors divide the frequencies of every rotated 
 
 TEST_CASE(
     "model_loader: a type without a decoder is Unsupported and names the tensor and the type") {
-  TestModelOptions options;
+  GgufModelOptions options;
   options.type = TensorType::kQ8_0;
   options.heads = {4, 2, 16, 32};
-  TestModel file = MakeTestModel(options);
+  GgufModel file = MakeGgufModel(options);
   GgufTensorEntry& entry = file.writer.tensor("blk.0.attn_v.weight");
   const TensorType type = TensorType::kMXFP4;  // blocks of 32 columns, 17 bytes
   entry.type = static_cast<uint32_t>(type);
@@ -256,13 +256,13 @@ TEST_CASE("model_loader: Allocate before the header is done, or twice, is a wron
   ModelLoader early(DotForm::kWide);
   CHECK(ErrorOf([&] { early.Allocate(); }).code() == ErrorCode::kBadOption);
   ModelLoader twice(DotForm::kWide);
-  twice.Append(MakeTestModelFile({}));
+  twice.Append(MakeGgufModelFile({}));
   twice.Allocate();
   CHECK(ErrorOf([&] { twice.Allocate(); }).code() == ErrorCode::kBadOption);
 }
 
 TEST_CASE("model_loader: tensors in any order and with gaps between them") {
-  TestModel file = MakeTestModel({});
+  GgufModel file = MakeGgufModel({});
   uint64_t offset = 0;  // the last tensor of the directory first, 96 unused bytes before each
   for (auto it = file.values.rbegin(); it != file.values.rend(); ++it) {
     GgufTensorEntry& entry = file.writer.tensor(it->first);

@@ -1,4 +1,4 @@
-// MakeTestModel of gguf_writer.h.
+// MakeGgufModel of gguf_writer.h.
 #include <cmath>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace headlight::testing {
 namespace {
 
-void AddVocabulary(const TestModelOptions& options, GgufWriter& writer) {
+void AddVocabulary(const GgufModelOptions& options, GgufWriter& writer) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};  // unknown, control, control
   static constexpr char kHex[] = "0123456789ABCDEF";
@@ -33,7 +33,7 @@ void AddVocabulary(const TestModelOptions& options, GgufWriter& writer) {
       .Uint("tokenizer.ggml.unknown_token_id", 0);
 }
 
-void AddKeys(const TestModelOptions& options, GgufWriter& writer) {
+void AddKeys(const GgufModelOptions& options, GgufWriter& writer) {
   const auto u32 = [](size_t n) { return static_cast<uint32_t>(n); };
   const std::string a = options.architecture + ".";
   writer.String("general.architecture", options.architecture)
@@ -56,7 +56,7 @@ void AddKeys(const TestModelOptions& options, GgufWriter& writer) {
 // Adds tensors with seeded weights and keeps their decoded values.
 class Weights {
  public:
-  Weights(const TestModelOptions& options, TestModel& model)
+  Weights(const GgufModelOptions& options, GgufModel& model)
       : options_(options), model_(model), random_(options.seed) {}
 
   // Uniform with variance 1 / n_cols, so that a row's product with a vector keeps that vector's
@@ -80,15 +80,15 @@ class Weights {
     model_.values[name] = EncodeTensor(type, values).values;
   }
 
-  const TestModelOptions& options_;
-  TestModel& model_;
+  const GgufModelOptions& options_;
+  GgufModel& model_;
   Random random_;
 };
 
 }  // namespace
 
-TestModel MakeTestModel(const TestModelOptions& options) {
-  TestModel model;
+GgufModel MakeGgufModel(const GgufModelOptions& options) {
+  GgufModel model;
   AddKeys(options, model.writer);
   if (options.with_vocabulary) AddVocabulary(options, model.writer);
   Weights weights(options, model);
@@ -112,8 +112,8 @@ TestModel MakeTestModel(const TestModelOptions& options) {
   return model;
 }
 
-std::vector<uint8_t> MakeTestModelFile(const TestModelOptions& options) {
-  return MakeTestModel(options).writer.File();
+std::vector<uint8_t> MakeGgufModelFile(const GgufModelOptions& options) {
+  return MakeGgufModel(options).writer.File();
 }
 
 }  // namespace headlight::testing

@@ -1,0 +1,469 @@
+// BuildModelSpec: what the keys mean, what is assumed without them, what is refused.
+#include "model/arch_table.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gguf_reading.h"
+#include "gguf_writer.h"
+#include "model/tensor_table.h"
+#include "support.h"
+
+namespace headlight::testing {
+namespace {
+
+// The keys that every model must have, and no other; one layer more than shapes need.
+GgufWriter RequiredKeys(const std::string& architecture = "llama") {
+  GgufWriter writer;
+  const std::string a = architecture + ".";
+  writer.String("general.architecture", architecture)
+      .Uint(a + "context_length", 2048)
+      .Uint(a + "embedding_length", 96)
+      .Uint(a + "block_count", 4)
+      .Uint(a + "feed_forward_length", 160)
+      .Uint(a + "attention.head_count", 6)
+      .Float(a + "attention.layer_norm_rms_epsilon", 1e-6f)
+      .Uint(a + "vocab_size", 100);
+  return writer;
+}
+
+ModelSpec Build(const GgufWriter& writer) { return BuildModelSpec(ReadHeader(writer.File())); }
+
+struct Refusal {
+  const char* name;
+  ErrorCode code;
+  std::function<void(GgufWriter&)> change;
+  const char* key;  // in the details and in the message
+};
+
+constexpr ErrorCode kBad = ErrorCode::kBadModel;
+constexpr ErrorCode kUnsupported = ErrorCode::kUnsupported;
+
+void CheckRefusal(const Refusal& refusal) {
+  const std::string name = refusal.name;
+  CAPTURE(name);
+  GgufWriter writer = RequiredKeys();
+  refusal.change(writer);
+  const Error error = ErrorOf([&] { Build(writer); });
+  CAPTURE(error.message());
+  CHECK(error.code() == refusal.code);
+  CHECK(Detail(error, "key") == refusal.key);
+  CHECK(Contains(error.message(), refusal.key));
+}
+
+}  // namespace
+
+TEST_CASE("arch_table: keys that are missing have the defaults of the format's documentation") {
+  const ModelSpec spec = Build(RequiredKeys());
+  CHECK(spec.architecture == "llama");
+  CHECK(spec.name == "llama");
+  CHECK(spec.n_ctx_train == 2048);
+  CHECK(spec.d_model == 96);
+  CHECK(spec.vocab_size == 100);
+  CHECK(spec.norm_eps == 1e-6f);
+  CHECK(spec.embedding_scale == 1.0f);
+  CHECK(spec.tied_head);
+  REQUIRE(spec.layers.size() == 4);
+  for (const LayerSpec& layer : spec.layers) {
+    CHECK(layer.heads == HeadLayout{6, 6, 16, 16});  // kv = q; widths 96 / 6
+    CHECK(layer.d_ff == 160);
+    CHECK(layer.rope.style == RopeStyle::kInterleaved);
+    CHECK(layer.rope.n_rot == 16);  // d_qk
+    CHECK(layer.rope.freq_base == 10000.0);
+    CHECK(layer.rope.linear_scale == 1.0);
+    CHECK(layer.rope.freq_factors.empty());
+    CHECK(layer.attention_scale == 0.25f);  // 1 / sqrt(16)
+    CHECK(layer.attention_softcap == 0.0f);
+    CHECK(layer.window == 0);
+    CHECK(layer.feed_forward == FeedForwardKind::kGated);
+  }
+}
+
+TEST_CASE("arch_table: keys that are there are honoured") {
+  GgufWriter writer = RequiredKeys();
+  writer.String("general.name", "A model")
+      .Uint("llama.attention.head_count_kv", 2)
+      .Uint("llama.attention.key_length", 24)
+      .Uint("llama.attention.value_length", 40)
+      .Uint("llama.rope.dimension_count", 8)
+      .Float("llama.rope.freq_base", 500000.0f)
+      .String("llama.rope.scaling.type", "linear")
+      .Float("llama.rope.scaling.factor", 4.0f)
+      .Float("llama.attention.scale", 0.5f)
+      .Float("llama.embedding_scale", 12.0f);
+  const ModelSpec spec = Build(writer);
+  CHECK(spec.name == "A model");
+  CHECK(spec.embedding_scale == 12.0f);
+  for (const LayerSpec& layer : spec.layers) {
+    CHECK(layer.heads == HeadLayout{6, 2, 24, 40});
+    CHECK(layer.rope.n_rot == 8);
+    CHECK(layer.rope.freq_base == 500000.0);
+    CHECK(layer.rope.linear_scale == 4.0);
+    CHECK(layer.attention_scale == 0.5f);
+  }
+}
+
+TEST_CASE(
+    "arch_table: the attention scale is one over the root of d_qk, not of d_v or d_model / "
+    "n_heads") {
+  GgufWriter writer = RequiredKeys();
+  writer.Uint("llama.attention.key_length", 48).Uint("llama.attention.value_length", 64);
+  CHECK(Build(writer).layers[0].attention_scale == static_cast<float>(1.0 / std::sqrt(48.0)));
+}
+
+TEST_CASE("arch_table: rotary scaling, old and new keys") {
+  const auto scale = [](auto&& change) {
+    GgufWriter writer = RequiredKeys();
+    change(writer);
+    return Build(writer).layers[0].rope.linear_scale;
+  };
+  CHECK(scale([](GgufWriter& w) { w.Float("llama.rope.scale_linear", 2.0f); }) == 2.0);
+  CHECK(scale([](GgufWriter& w) { w.Float("llama.rope.scaling.factor", 3.0f); }) ==
+        3.0);  // no type: linear
+  CHECK(scale([](GgufWriter& w) {
+          w.Float("llama.rope.scaling.factor", 3.0f).Float("llama.rope.scale_linear", 2.0f);
+        }) == 3.0);
+  CHECK(scale([](GgufWriter& w) { w.Float("llama.rope.scaling.factor", 0.0f); }) ==
+        1.0);  // not given
+  CHECK(scale([](GgufWriter& w) {
+          w.String("llama.rope.scaling.type", "none").Float("llama.rope.scaling.factor", 3.0f);
+        }) == 1.0);
+}
+
+TEST_CASE("arch_table: head counts and feed-forward widths may be given per layer") {
+  GgufWriter writer = RequiredKeys();
+  writer.Uints("llama.attention.head_count", {6, 4, 6, 8})
+      .Ints("llama.attention.head_count_kv", {3, 1, 6, 2})
+      .Uints("llama.feed_forward_length", {160, 32, 64, 96});
+  const ModelSpec spec = Build(writer);
+  CHECK(spec.layers[0].heads == HeadLayout{6, 3, 16, 16});
+  CHECK(spec.layers[1].heads == HeadLayout{4, 1, 16, 16});
+  CHECK(spec.layers[2].heads == HeadLayout{6, 6, 16, 16});
+  CHECK(spec.layers[3].heads == HeadLayout{8, 2, 16, 16});
+  CHECK(spec.layers[3].d_ff == 96);
+}
+
+TEST_CASE("arch_table: the vocabulary is the key's, the tokens', or what the embedding holds") {
+  const std::vector<std::string> tokens(37, "t");
+  GgufWriter none = RequiredKeys();
+  none.Remove("llama.vocab_size").Strings("tokenizer.ggml.tokens", tokens);
+  CHECK(Build(none).vocab_size == 37);
+
+  GgufWriter both = RequiredKeys();
+  both.Strings("tokenizer.ggml.tokens", tokens);
+  CHECK(Build(both).vocab_size == 100);
+  both.Tensor("token_embd.weight", TensorType::kF32, 37, std::vector<float>(37 * 96));
+  CHECK(Build(both).vocab_size == 37);
+
+  GgufWriter neither = RequiredKeys();
+  neither.Remove("llama.vocab_size");
+  CHECK(Detail(ErrorOf([&] { Build(neither); }), "key") == "llama.vocab_size");
+}
+
+TEST_CASE("arch_table: each architecture reads keys of its own name") {
+  REQUIRE_FALSE(Architectures().empty());
+  for (const ArchRow& row : Architectures()) {
+    CAPTURE(std::string(row.name));
+    const ModelSpec spec = Build(RequiredKeys(row.name));
+    CHECK(spec.architecture == row.name);
+    CHECK(FindArchitecture(row.name) == &row);
+    for (size_t i = 0; i < spec.layers.size(); ++i) {
+      const bool rotates = row.unrotated_every == 0 || (i + 1) % row.unrotated_every != 0;
+      CHECK(spec.layers[i].rope.style == (rotates ? row.rope_style : RopeStyle::kNone));
+    }
+  }
+  CHECK(Build(RequiredKeys("exaone")).layers[0].rope.style == RopeStyle::kHalfSplit);
+  CHECK(Build(RequiredKeys("smollm3")).layers[3].rope.style == RopeStyle::kNone);
+  CHECK(FindArchitecture("llama ") == nullptr);
+}
+
+TEST_CASE("arch_table: an architecture that is not served is named, with those that are") {
+  for (const char* name : {"qwen3", "gemma3", "mamba", "Llama", "", "llama.evil"}) {
+    const Error error = ErrorOf([&] { Build(RequiredKeys(name)); });
+    CHECK(error.code() == kUnsupported);
+    CHECK(Detail(error, "architecture") == name);
+    CHECK(Contains(error.message(), "llama, "));
+  }
+}
+
+TEST_CASE("arch_table: required keys that are missing are named") {
+  for (const char* key : {"general.architecture", "llama.context_length", "llama.embedding_length",
+                          "llama.block_count", "llama.feed_forward_length",
+                          "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
+    CheckRefusal({key, kBad, [=](GgufWriter& w) { w.Remove(key); }, key});
+  }
+}
+
+TEST_CASE("arch_table: numbers out of range are refused by key") {
+  const Refusal refusals[] = {
+      {"no layers", kBad, [](GgufWriter& w) { w.Uint("llama.block_count", 0); },
+       "llama.block_count"},
+      {"2^32 layers", kBad, [](GgufWriter& w) { w.Uint("llama.block_count", 4294967295u); },
+       "llama.block_count"},
+      {"no width", kBad, [](GgufWriter& w) { w.Uint("llama.embedding_length", 0); },
+       "llama.embedding_length"},
+      {"huge width", kBad, [](GgufWriter& w) { w.Uint("llama.embedding_length", 65537); },
+       "llama.embedding_length"},
+      {"huge d_ff", kBad, [](GgufWriter& w) { w.Uint("llama.feed_forward_length", 1048577); },
+       "llama.feed_forward_length"},
+      {"no heads", kBad, [](GgufWriter& w) { w.Uint("llama.attention.head_count", 0); },
+       "llama.attention.head_count"},
+      {"huge heads", kBad, [](GgufWriter& w) { w.Uint("llama.attention.head_count", 1025); },
+       "llama.attention.head_count"},
+      {"no kv heads", kBad, [](GgufWriter& w) { w.Uint("llama.attention.head_count_kv", 0); },
+       "llama.attention.head_count_kv"},
+      {"kv does not divide q", kBad,
+       [](GgufWriter& w) { w.Uint("llama.attention.head_count_kv", 4); },
+       "llama.attention.head_count_kv"},
+      {"kv above q", kBad, [](GgufWriter& w) { w.Uint("llama.attention.head_count_kv", 12); },
+       "llama.attention.head_count_kv"},
+      {"q does not divide the width", kBad,
+       [](GgufWriter& w) { w.Uint("llama.attention.head_count", 5); },
+       "llama.attention.head_count"},
+      {"huge key width", kBad, [](GgufWriter& w) { w.Uint("llama.attention.key_length", 4097); },
+       "llama.attention.key_length"},
+      {"no value width", kBad, [](GgufWriter& w) { w.Uint("llama.attention.value_length", 0); },
+       "llama.attention.value_length"},
+      {"odd n_rot", kBad, [](GgufWriter& w) { w.Uint("llama.rope.dimension_count", 7); },
+       "llama.rope.dimension_count"},
+      {"n_rot above d_qk", kBad, [](GgufWriter& w) { w.Uint("llama.rope.dimension_count", 18); },
+       "llama.rope.dimension_count"},
+      {"n_rot 0", kBad, [](GgufWriter& w) { w.Uint("llama.rope.dimension_count", 0); },
+       "llama.rope.dimension_count"},
+      {"no context", kBad, [](GgufWriter& w) { w.Uint("llama.context_length", 0); },
+       "llama.context_length"},
+      {"huge context", kBad, [](GgufWriter& w) { w.Uint("llama.context_length", 4294967295u); },
+       "llama.context_length"},
+      {"no vocabulary", kBad, [](GgufWriter& w) { w.Uint("llama.vocab_size", 0); },
+       "llama.vocab_size"},
+      {"huge vocabulary", kBad, [](GgufWriter& w) { w.Uint("llama.vocab_size", 4194305); },
+       "llama.vocab_size"},
+      {"eps 0", kBad,
+       [](GgufWriter& w) { w.Float("llama.attention.layer_norm_rms_epsilon", 0.0f); },
+       "llama.attention.layer_norm_rms_epsilon"},
+      {"eps -1", kBad,
+       [](GgufWriter& w) { w.Float("llama.attention.layer_norm_rms_epsilon", -1.0f); },
+       "llama.attention.layer_norm_rms_epsilon"},
+      {"eps NaN", kBad,
+       [](GgufWriter& w) { w.Float("llama.attention.layer_norm_rms_epsilon", NAN); },
+       "llama.attention.layer_norm_rms_epsilon"},
+      {"base inf", kBad, [](GgufWriter& w) { w.Float("llama.rope.freq_base", INFINITY); },
+       "llama.rope.freq_base"},
+      {"factor -2", kBad, [](GgufWriter& w) { w.Float("llama.rope.scaling.factor", -2.0f); },
+       "llama.rope.scaling.factor"},
+      {"width in words", kBad, [](GgufWriter& w) { w.String("llama.embedding_length", "96"); },
+       "llama.embedding_length"},
+      {"3 counts for 4 layers", kBad,
+       [](GgufWriter& w) {
+         w.Uints("llama.attention.head_count", {6, 6, 6});
+       },
+       "llama.attention.head_count"},
+      {"5 counts for 4 layers", kBad,
+       [](GgufWriter& w) {
+         w.Uints("llama.feed_forward_length", {1, 1, 1, 1, 1});
+       },
+       "llama.feed_forward_length"},
+      {"tokens that are numbers", kBad,
+       [](GgufWriter& w) { w.Uints("tokenizer.ggml.tokens", {1}); }, "tokenizer.ggml.tokens"},
+  };
+  for (const Refusal& refusal : refusals) CheckRefusal(refusal);
+}
+
+TEST_CASE("arch_table: bad elements of per-layer arrays are refused by key and index") {
+  for (const float bad : {0.0f, -1.0f, 2.5f, 2048.0f, NAN, INFINITY}) {
+    GgufWriter writer = RequiredKeys();
+    writer.Floats("llama.attention.head_count", {6, 6, bad, 6});
+    const Error error = ErrorOf([&] { Build(writer); });
+    CHECK(error.code() == kBad);
+    CHECK(Detail(error, "key") == "llama.attention.head_count[2]");
+  }
+}
+
+TEST_CASE(
+    "arch_table: mechanisms that are not served are refused by key, unless the key switches them "
+    "off") {
+  const Refusal refusals[] = {
+      {"experts", kUnsupported, [](GgufWriter& w) { w.Uint("llama.expert_count", 8); },
+       "llama.expert_count"},
+      {"window", kUnsupported,
+       [](GgufWriter& w) { w.Uint("llama.attention.sliding_window", 1024); },
+       "llama.attention.sliding_window"},
+      {"window per layer", kUnsupported,
+       [](GgufWriter& w) {
+         w.Uints("llama.attention.sliding_window", {0, 0, 0, 9});
+       },
+       "llama.attention.sliding_window"},
+      {"YaRN", kUnsupported, [](GgufWriter& w) { w.String("llama.rope.scaling.type", "yarn"); },
+       "llama.rope.scaling.type"},
+      {"LongRoPE", kUnsupported,
+       [](GgufWriter& w) { w.String("llama.rope.scaling.type", "longrope"); },
+       "llama.rope.scaling.type"},
+      {"attention factor", kUnsupported,
+       [](GgufWriter& w) { w.Float("llama.rope.scaling.attn_factor", 1.19f); },
+       "llama.rope.scaling.attn_factor"},
+      {"softcap", kUnsupported,
+       [](GgufWriter& w) { w.Float("llama.attn_logit_softcapping", 50.0f); },
+       "llama.attn_logit_softcapping"},
+      {"final softcap", kUnsupported,
+       [](GgufWriter& w) { w.Float("llama.final_logit_softcapping", 30.0f); },
+       "llama.final_logit_softcapping"},
+      {"logit scale", kUnsupported, [](GgufWriter& w) { w.Float("llama.logit_scale", 8.0f); },
+       "llama.logit_scale"},
+      {"residual scale", kUnsupported,
+       [](GgufWriter& w) { w.Float("llama.residual_scale", 0.22f); }, "llama.residual_scale"},
+      {"parallel residual", kUnsupported,
+       [](GgufWriter& w) { w.Bool("llama.use_parallel_residual", true); },
+       "llama.use_parallel_residual"},
+      {"bidirectional", kUnsupported,
+       [](GgufWriter& w) { w.Bool("llama.attention.causal", false); }, "llama.attention.causal"},
+      {"ALiBi", kUnsupported,
+       [](GgufWriter& w) { w.Float("llama.attention.max_alibi_bias", 8.0f); },
+       "llama.attention.max_alibi_bias"},
+      {"unknown", kUnsupported, [](GgufWriter& w) { w.Uint("llama.attention.future", 1); },
+       "llama.attention.future"},
+      {"adapter", kUnsupported, [](GgufWriter& w) { w.String("general.type", "adapter"); },
+       "general.type"},
+      {"block version", kUnsupported,
+       [](GgufWriter& w) { w.Uint("general.quantization_version", 3); },
+       "general.quantization_version"},
+  };
+  for (const Refusal& refusal : refusals) CheckRefusal(refusal);
+
+  GgufWriter off = RequiredKeys();
+  off.Uint("llama.expert_count", 0)
+      .Uint("llama.expert_used_count", 0)
+      .Uint("llama.attention.sliding_window", 2048)  // as wide as the context
+      .String("llama.rope.scaling.type", "none")
+      .Float("llama.rope.scaling.attn_factor", 1.0f)
+      .Bool("llama.rope.scaling.finetuned", true)
+      .Uint("llama.rope.scaling.original_context_length", 2048)
+      .Float("llama.attn_logit_softcapping", 0.0f)
+      .Float("llama.logit_scale", 1.0f)
+      .Bool("llama.attention.causal", true)
+      .Bool("llama.use_parallel_residual", false)
+      .String("llama.tensor_data_layout", "Meta AI original pth")
+      .String("general.type", "model")
+      .Uint("general.quantization_version", 2)
+      .Uint("llamabar.expert_count", 8)  // not a key of llama
+      .Uint("other.expert_count", 8);
+  CHECK(Build(off).layers.size() == 4);
+}
+
+TEST_CASE("tensor_table: places and indices are one to one, names are the format's") {
+  ModelSpec spec = Build(RequiredKeys());
+  for (size_t i = 0; i < NumPlaces(spec); ++i) CHECK(PlaceAt(i).index() == i);
+  CHECK(NumPlaces(spec) == 4 + 4 * 9);
+  CHECK(TensorName({TensorRole::kHead, 0}) == "output.weight");
+  CHECK(TensorName({TensorRole::kAttentionOutput, 3}) == "blk.3.attn_output.weight");
+}
+
+TEST_CASE(
+    "tensor_table: tensors that the decoder would have to use and does not are refused by name") {
+  struct UnknownTensor {
+    const char* name;
+    const char* said;
+  };
+  const UnknownTensor tensors[] = {
+      {"blk.0.attn_q.bias", "biases"},
+      {"blk.3.attn_output.bias", "biases"},
+      {"blk.1.attn_q_norm.weight", "QK-norm"},
+      {"blk.1.attn_k_norm.weight", "QK-norm"},
+      {"blk.2.ffn_gate_inp.weight", "mixture of experts"},
+      {"blk.2.ffn_up_exps.weight", "mixture of experts"},
+      {"blk.0.attn_qkv.weight", "fused"},
+      {"blk.0.post_attention_norm.weight", "norms after"},
+      {"blk.0.attn_sinks.weight", "sinks"},
+      {"blk.4.attn_q.weight", "beyond the 4"},
+      {"blk.00.attn_q.weight", "unknown"},
+      {"blk.-1.attn_q.weight", "unknown"},
+      {"blk.99999999999999999999.attn_q.weight", "unknown"},
+      {"blk..attn_q.weight", "unknown"},
+      {"blk.", "unknown"},
+      {"blk.1", "unknown"},
+      {"attn_q.weight", "unknown"},
+      {"rope_factors_long.weight", "LongRoPE"},
+      {"position_embd.weight", "learned positions"},
+      {"token_embd.weight.lora_a", "LoRA"},
+      {"mm.0.weight", "unknown"},
+  };
+  const ModelSpec spec = Build(RequiredKeys());
+  for (const UnknownTensor& t : tensors) {
+    const std::string name = t.name;
+    CAPTURE(name);
+    GgufTensor tensor;
+    tensor.name = t.name;
+    const Error error = ErrorOf([&] { (void)FindPlace(spec, tensor); });
+    CHECK(error.code() == kUnsupported);
+    CHECK(Detail(error, "tensor") == t.name);
+    CAPTURE(error.message());
+    CHECK(Contains(error.message(), t.said));
+    CHECK(Contains(error.message(), t.name));
+  }
+  // Rotary factors belong to some families only.
+  GgufTensor factors;
+  factors.name = "rope_freqs.weight";
+  factors.n_dims = 1;
+  factors.dims[0] = 8;
+  CHECK(FindPlace(spec, factors)->role == TensorRole::kRopeFactors);
+  CHECK(ErrorOf([&] { (void)FindPlace(Build(RequiredKeys("xverse")), factors); }).code() ==
+        kUnsupported);
+}
+
+TEST_CASE("tensor_table: tables that repeat the keys are ignored") {
+  GgufTensor tensor;
+  tensor.name = "blk.2.attn_rot_embd.inv_freq";
+  CHECK_FALSE(FindPlace(Build(RequiredKeys()), tensor).has_value());
+}
+
+TEST_CASE("tensor_table: a shape that the keys do not agree with is an error with both shapes") {
+  GgufWriter writer = RequiredKeys();
+  writer.Uint("llama.attention.key_length", 24)
+      .Uint("llama.attention.value_length", 40)
+      .Uint("llama.attention.head_count_kv", 2);
+  const ModelSpec spec = Build(writer);
+  struct Shape {
+    const char* name;
+    std::vector<uint64_t> right;  // row length first
+  };
+  const Shape shapes[] = {
+      {"token_embd.weight", {96, 100}},
+      {"output.weight", {96, 100}},
+      {"output_norm.weight", {96}},
+      {"rope_freqs.weight", {12}},
+      {"blk.1.attn_norm.weight", {96}},
+      {"blk.1.attn_q.weight", {96, 6 * 24}},
+      {"blk.1.attn_k.weight", {96, 2 * 24}},
+      {"blk.1.attn_v.weight", {96, 2 * 40}},
+      {"blk.1.attn_output.weight", {6 * 40, 96}},
+      {"blk.1.ffn_norm.weight", {96}},
+      {"blk.1.ffn_gate.weight", {96, 160}},
+      {"blk.1.ffn_up.weight", {96, 160}},
+      {"blk.1.ffn_down.weight", {160, 96}},
+  };
+  for (const Shape& shape : shapes) {
+    const std::string name = shape.name;
+    CAPTURE(name);
+    GgufTensor tensor;
+    tensor.name = shape.name;
+    tensor.n_dims = static_cast<uint32_t>(shape.right.size());
+    std::copy(shape.right.begin(), shape.right.end(), tensor.dims);
+    CHECK(FindPlace(spec, tensor).has_value());
+    for (size_t i = 0; i < 4; ++i) {  // each dimension one too many
+      GgufTensor wrong = tensor;
+      wrong.dims[i] += 1;
+      wrong.n_dims = std::max(wrong.n_dims, static_cast<uint32_t>(i + 1));
+      const Error error = ErrorOf([&] { (void)FindPlace(spec, wrong); });
+      CHECK(error.code() == kBad);
+      CHECK(Detail(error, "tensor") == shape.name);
+      CAPTURE(error.message());
+      CHECK(Contains(error.message(), "[" + std::to_string(wrong.dims[0])));
+      CHECK(Contains(error.message(), "ask for [" + std::to_string(shape.right[0])));
+    }
+  }
+}
+
+}  // namespace headlight::testing
