@@ -90,7 +90,7 @@ class Decoder {
   ChunkKind kind_ = ChunkKind::kPrompt;
   LogitsOf logits_of_ = LogitsOf::kNone;
   float* logits_ = nullptr;
-  size_t next_step_ = 0;  // layers, then the head
+  size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };
 
 }  // namespace headlight

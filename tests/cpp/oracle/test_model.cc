@@ -6,6 +6,7 @@
 
 #include "quant/packed.h"
 #include "sample/random.h"
+#include "simd/probe.h"
 
 namespace headlight {
 namespace {
@@ -43,16 +44,22 @@ class Builder {
     const auto add = [&](size_t n_rows, size_t n_cols, Matrix& values) {
       return AddMatrix(n_rows, n_cols, Sigma(n_cols), values);
     };
+    // The products that end a branch are smaller, as is usual at initialisation (GPT-2): all
+    // branches together then weigh about as much as the embedding, whatever the depth.
+    const double shrink = 1.0 / std::sqrt(2.0 * static_cast<double>(model_->spec.layers.size()));
+    const auto add_last = [&](size_t n_rows, size_t n_cols, Matrix& values) {
+      return AddMatrix(n_rows, n_cols, shrink * Sigma(n_cols), values);
+    };
     w.attention_norm = AddNorm(o.attention_norm);
     w.w_q = add(heads.q_width(), d_model, o.w_q);
     w.w_k = add(heads.k_width(), d_model, o.w_k);
     w.w_v = add(heads.v_width(), d_model, o.w_v);
-    w.w_o = add(d_model, heads.out_width(), o.w_o);
+    w.w_o = add_last(d_model, heads.out_width(), o.w_o);
     if (layer.feed_forward == FeedForwardKind::kGated) {
       w.feed_forward_norm = AddNorm(o.feed_forward_norm);
       w.w_gate = add(layer.d_ff, d_model, o.w_gate);
       w.w_up = add(layer.d_ff, d_model, o.w_up);
-      w.w_down = add(d_model, layer.d_ff, o.w_down);
+      w.w_down = add_last(d_model, layer.d_ff, o.w_down);
     }
     model_->layers.push_back(w);
     oracle_.layers.push_back(std::move(o));
@@ -63,7 +70,7 @@ class Builder {
     const TestTensor tensor =
         MakeTensor(divides ? type_ : TensorType::kF16, n_rows, n_cols, sigma, random_);
     values = tensor.matrix;
-    const PackedShape shape = PlanPacked(tensor.type, n_rows, n_cols, DotForm::kWide);
+    const PackedShape shape = PlanPacked(tensor.type, n_rows, n_cols, ProbeDot().form);
     AlignedArray<uint8_t> storage(shape.bytes);
     PackedWriter(tensor.type, shape, storage.data()).Append(tensor.bytes);
     const PackedMatrix matrix = {shape, storage.data()};

@@ -9,7 +9,6 @@
 #include "base/dtype.h"
 #include "model/model.h"
 #include "oracle/oracle.h"
-#include "simd/dot_form.h"
 
 namespace headlight {
 
