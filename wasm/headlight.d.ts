@@ -103,6 +103,8 @@ export interface RunStatsWire {
   nPrompt: number;
   nPromptReused: number;
   nGenerated: number;
+  /** Tokens put through the model in decodeMs. */
+  nDecodeSteps: number;
   prefillMs: number;
   decodeMs: number;
 }

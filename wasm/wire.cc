@@ -203,6 +203,7 @@ val ToVal(const RunStats& stats) {
   out.set("nPrompt", stats.n_prompt);
   out.set("nPromptReused", stats.n_prompt_reused);
   out.set("nGenerated", stats.n_generated);
+  out.set("nDecodeSteps", stats.n_decode_steps);
   out.set("prefillMs", stats.prefill_ms);
   out.set("decodeMs", stats.decode_ms);
   return out;
