@@ -232,13 +232,14 @@ class Generation {
   }
 
   #timings(): Timings {
-    const { nPrompt, nPromptReused, nGenerated, prefillMs, decodeMs } = this.#session.wasm.stats();
+    const { nPrompt, nPromptReused, nDecodeSteps, prefillMs, decodeMs } =
+      this.#session.wasm.stats();
     const rate = (n: number, ms: number) => (ms > 0 ? (n / ms) * 1000 : 0);
     return {
       prefillMs,
       prefillTokensPerSecond: rate(nPrompt - nPromptReused, prefillMs),
       decodeMs,
-      decodeTokensPerSecond: rate(nGenerated, decodeMs),
+      decodeTokensPerSecond: rate(nDecodeSteps, decodeMs),
     };
   }
 }

@@ -139,13 +139,14 @@ export class WorkerHost {
 
   async #load(body: Requests['load'], job: Job): Promise<Replies['load']> {
     const context = this.#loadContext(job);
-    const { model, text } = await loadModel(context, body.sources, body.session);
+    const { model, text, loadedBytes } = await loadModel(context, body.sources, body.session);
     try {
       this.#model = new ModelHost(context.module, model, text, body.session);
     } catch (error) {
       model.delete();
       throw error;
     }
+    context.onProgress({ phase: 'ready', loadedBytes, totalBytes: loadedBytes });
     return this.#model.loaded();
   }
 

@@ -26,6 +26,8 @@ export interface TextTools {
 export interface LoadedParts {
   model: Model;
   text: TextTools;
+  /** File bytes taken. */
+  loadedBytes: number;
 }
 
 /** For allocator headers, alignment of some hundred matrices, token histories and what a request needs besides. */
@@ -42,12 +44,14 @@ export async function loadModel(
   try {
     const progress = new Progress(context, sources.length);
     let text: TextTools | undefined;
+    let allocatedBytes = 0;
     for (let i = 0; i < sources.length; i++) {
       if (i > 0) unwrap(loader.beginShard());
       const onHeader = async () => {
         text ??= readText(loader, progress);
-        reserve(context.module, loader, session);
+        reserve(context.module, loader, session, allocatedBytes);
         unwrap(loader.allocate());
+        allocatedBytes = unwrap(loader.modelInfo()).weightsBytes;
         // A shard without data is complete here and now.
         return loader.state() !== 'shardDone';
       };
@@ -60,7 +64,7 @@ export async function loadModel(
       );
     }
     const model = unwrap(loader.finish());
-    return { model, text: text ?? readText(loader, progress) };
+    return { model, text: text ?? readText(loader, progress), loadedBytes: progress.loadedBytes };
   } finally {
     loader.delete();
   }
@@ -105,14 +109,20 @@ function readText(loader: Loader, progress: Progress): TextTools {
 
 /**
  * Grows the memory in one step to what weights, cache and workspace will take. Throws OutOfMemoryError before anything is
- * downloaded but the header. With shards, the weights of those whose headers have been seen.
+ * downloaded but the header. With shards, the weights are those of the headers seen so far, `allocatedBytes` of them there.
  */
-function reserve(module: HeadlightModule, loader: Loader, session: SessionOptionsWire): void {
+function reserve(
+  module: HeadlightModule,
+  loader: Loader,
+  session: SessionOptionsWire,
+  allocatedBytes: number,
+): void {
   const { weightsBytes } = unwrap(loader.modelInfo());
   const { nCtx, kvCacheBytes, workspaceBytes } = unwrap(loader.planSession(session));
   const neededBytes = weightsBytes + kvCacheBytes + workspaceBytes + MARGIN_BYTES;
   const limitBytes = MAX_WASM_PAGES * WASM_PAGE_BYTES;
-  const result = neededBytes > limitBytes ? undefined : module.reserve(neededBytes);
+  const result =
+    neededBytes > limitBytes ? undefined : module.reserve(neededBytes - allocatedBytes);
   if (result !== undefined && result.error === undefined) return;
   const mib = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
   throw new OutOfMemoryError(
@@ -153,7 +163,7 @@ class Progress {
   #doneBytes = 0;
   #shardBytes: number | undefined;
   #shardsToCome: number;
-  #loadedBytes = 0;
+  loadedBytes = 0;
   #lastMs = 0;
   #phase: LoadProgress['phase'] = 'header';
 
@@ -174,14 +184,15 @@ class Progress {
   }
 
   bytes(received: number, phase: 'header' | 'weights'): void {
-    this.#loadedBytes = this.#doneBytes + Math.min(received, this.#shardBytes ?? received);
+    this.loadedBytes = this.#doneBytes + Math.min(received, this.#shardBytes ?? received);
     if (phase !== this.#phase) this.phase(phase);
     else if (performance.now() - this.#lastMs >= PROGRESS_INTERVAL_MS) this.#report();
   }
 
   endShard(received: number): void {
     this.#doneBytes += Math.min(received, this.#shardBytes ?? received);
-    this.#loadedBytes = this.#doneBytes;
+    this.loadedBytes = this.#doneBytes;
+    this.#shardBytes = 0;
     this.#report();
   }
 
@@ -195,7 +206,7 @@ class Progress {
     const total = this.#shardsToCome === 0 && this.#shardBytes !== undefined;
     this.#context.onProgress({
       phase: this.#phase,
-      loadedBytes: this.#loadedBytes,
+      loadedBytes: this.loadedBytes,
       ...(total ? { totalBytes: this.#doneBytes + (this.#shardBytes ?? 0) } : {}),
     });
   }
