@@ -112,11 +112,9 @@ export class EngineSession {
   #generate(where: string, prompt: PromptWire, options: GenerateOptions): Run {
     this.#checkOpen();
     const wire = generateOptionsWire(where, options, this.#info.model.vocabSize);
-    return new RunHandle(
-      this.#connection,
-      { session: this.#session, prompt, options: wire },
-      options.signal,
-    );
+    const aborted = options.signal?.aborted === true;
+    const body = { session: this.#session, prompt, options: wire, aborted };
+    return new RunHandle(this.#connection, body, options.signal);
   }
 
   #request<K extends RequestType>(type: K, body: Requests[K]): Promise<Replies[K]> {

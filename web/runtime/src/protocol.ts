@@ -92,7 +92,13 @@ export interface Requests {
   start: { module: ModuleName; glueUrl: string; wasmUrl: string; threads: number };
   load: { sources: readonly SourceWire[]; session: SessionOptionsWire };
   inspect: { sources: readonly SourceWire[]; session: SessionOptionsWire };
-  generate: { session: number; prompt: PromptWire; options: GenerateOptionsWire };
+  /** `aborted`: the caller's signal had fired already. */
+  generate: {
+    session: number;
+    prompt: PromptWire;
+    options: GenerateOptionsWire;
+    aborted: boolean;
+  };
   truncate: { session: number; nTokens: number };
   closeSession: { session: number };
   forward: { session: number; tokens: Uint32Array; allPositions: boolean };

@@ -46,8 +46,7 @@ export class RunHandle implements Run {
       );
     // Who only iterates gets the error there; the promise must not be reported as unhandled then.
     this.#result.catch(() => {});
-    if (signal?.aborted) this.abort();
-    else signal?.addEventListener('abort', onAbort, { once: true });
+    if (!body.aborted) signal?.addEventListener('abort', onAbort, { once: true });
   }
 
   result(): Promise<GenerateResult> {

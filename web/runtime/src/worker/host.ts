@@ -150,14 +150,12 @@ export class WorkerHost {
     return this.#model.loaded();
   }
 
-  #generate(body: Requests['generate'], job: Job): Promise<Replies['generate']> {
+  async #generate(body: Requests['generate'], job: Job): Promise<Replies['generate']> {
     const model = this.#loaded();
-    return model.inTurn(
-      body.session,
-      job.abort,
-      (session) => generate(model, session, body, this.#runContext(job)),
-      () => neverStarted(model.session(body.session).nCtx, body.options.seed),
-    );
+    const left = () => neverStarted(model.nCtx, body.options.seed);
+    if (body.aborted) return left();
+    const run = (session: SessionHost) => generate(model, session, body, this.#runContext(job));
+    return model.inTurn(body.session, job.abort, run, left);
   }
 
   async #truncate(body: Requests['truncate'], job: Job): Promise<null> {

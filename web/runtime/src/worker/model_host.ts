@@ -54,6 +54,11 @@ export class ModelHost {
     this.session(DEFAULT_SESSION);
   }
 
+  /** Of every session. */
+  get nCtx(): number {
+    return this.session(DEFAULT_SESSION).nCtx;
+  }
+
   session(id: number): SessionHost {
     let session = this.#sessions.get(id);
     if (session === undefined) {
