@@ -79,25 +79,50 @@ class HeaderReader {
   private scalar(type: number): Scalar {
     const at = this.offset;
     switch (type) {
-      case 0: case 7: this.offset += 1; break;
-      case 1: this.offset += 1; break;
-      case 2: case 3: this.offset += 2; break;
-      case 4: case 5: case 6: this.offset += 4; break;
-      case STRING: return this.string();
-      default: this.offset += 8;
+      case 0:
+      case 7:
+        this.offset += 1;
+        break;
+      case 1:
+        this.offset += 1;
+        break;
+      case 2:
+      case 3:
+        this.offset += 2;
+        break;
+      case 4:
+      case 5:
+      case 6:
+        this.offset += 4;
+        break;
+      case STRING:
+        return this.string();
+      default:
+        this.offset += 8;
     }
     switch (type) {
-      case 0: return this.view.getUint8(at);
-      case 1: return this.view.getInt8(at);
-      case 2: return this.view.getUint16(at, true);
-      case 3: return this.view.getInt16(at, true);
-      case 4: return this.view.getUint32(at, true);
-      case 5: return this.view.getInt32(at, true);
-      case 6: return this.view.getFloat32(at, true);
-      case 7: return this.view.getUint8(at) !== 0;
-      case 10: return this.view.getBigUint64(at, true);
-      case 11: return this.view.getBigInt64(at, true);
-      default: return this.view.getFloat64(at, true);
+      case 0:
+        return this.view.getUint8(at);
+      case 1:
+        return this.view.getInt8(at);
+      case 2:
+        return this.view.getUint16(at, true);
+      case 3:
+        return this.view.getInt16(at, true);
+      case 4:
+        return this.view.getUint32(at, true);
+      case 5:
+        return this.view.getInt32(at, true);
+      case 6:
+        return this.view.getFloat32(at, true);
+      case 7:
+        return this.view.getUint8(at) !== 0;
+      case 10:
+        return this.view.getBigUint64(at, true);
+      case 11:
+        return this.view.getBigInt64(at, true);
+      default:
+        return this.view.getFloat64(at, true);
     }
   }
 

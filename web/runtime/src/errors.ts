@@ -22,7 +22,12 @@ export class HeadlightError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: ErrorDetails = {},
+    options?: ErrorOptions,
+  ) {
     super(message, options);
     this.code = code;
     this.details = { ...details };
@@ -84,7 +89,11 @@ export class IntegrityError extends HeadlightError {
 /** `error.name` is 'AbortError', so code written for fetch() recognises it. */
 export class AbortedError extends HeadlightError {
   declare readonly code: 'Aborted';
-  constructor(message = 'The operation was aborted', details?: ErrorDetails, options?: ErrorOptions) {
+  constructor(
+    message = 'The operation was aborted',
+    details?: ErrorDetails,
+    options?: ErrorOptions,
+  ) {
     super('Aborted', message, details, options);
   }
 }
@@ -110,7 +119,11 @@ export class InternalError extends HeadlightError {
   }
 }
 
-type ErrorClass = new (message: string, details?: ErrorDetails, options?: ErrorOptions) => HeadlightError;
+type ErrorClass = new (
+  message: string,
+  details?: ErrorDetails,
+  options?: ErrorOptions,
+) => HeadlightError;
 
 const ERROR_CLASSES: Readonly<Record<ErrorCode, ErrorClass>> = {
   OutOfMemory: OutOfMemoryError,
@@ -175,6 +188,8 @@ export function fromWire(wire: WireError): HeadlightError {
 }
 
 // Older engines' DOMException is not an instance of Error.
-function isDomException(value: unknown): value is { name: string; message: string; stack?: string } {
+function isDomException(
+  value: unknown,
+): value is { name: string; message: string; stack?: string } {
   return typeof DOMException !== 'undefined' && value instanceof DOMException;
 }

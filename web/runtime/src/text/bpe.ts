@@ -5,6 +5,7 @@
 import { type BPE, Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { BadModelError } from '../errors.js';
 import { BYTE_LEVEL_CHARS, SPACE_MARK } from './pieces.js';
+import type { PreTokenizer } from './pre_tokenizers.js';
 import { TokenType } from './token_type.js';
 import { mergeResult, type Vocabulary } from './vocabulary.js';
 
@@ -84,7 +85,9 @@ function spmNormalizer(vocabulary: Vocabulary): object {
  */
 function spmPreTokenizer({ texts, types }: Vocabulary): object {
   const spaceInside = new RegExp(`[^${SPACE_MARK}]${SPACE_MARK}`);
-  const crosses = texts.some((text, id) => types[id] === TokenType.Normal && spaceInside.test(text));
+  const crosses = texts.some(
+    (text, id) => types[id] === TokenType.Normal && spaceInside.test(text),
+  );
   const words = isolate(`${SPACE_MARK}*[^${SPACE_MARK}]+|${SPACE_MARK}+`);
   return {
     type: 'Sequence',
@@ -96,11 +99,16 @@ function bpePreTokenizer({ pre }: Vocabulary): object {
   return {
     type: 'Sequence',
     pretokenizers: [
-      ...pre.patterns.map(isolate),
+      ...wordSplits(pre),
       { type: 'ByteLevel', add_prefix_space: false, use_regex: false },
       boundWords(),
     ],
   };
+}
+
+/** The library's configuration of a pre-tokenizer's splits, one after the other. */
+export function wordSplits(pre: PreTokenizer): object[] {
+  return pre.patterns.map(isolate);
 }
 
 function isolate(regex: string): object {
@@ -191,7 +199,11 @@ function collapseSpaces(text: string): string {
   return text.replace(/ {2,}/g, ' ').replace(/^ | $/g, '');
 }
 
-function unspellable(text: string, spm: boolean, known: ReadonlyMap<string, number>): BadModelError {
+function unspellable(
+  text: string,
+  spm: boolean,
+  known: ReadonlyMap<string, number>,
+): BadModelError {
   const missing = spm
     ? [...text].find((character) => !known.has(character === ' ' ? SPACE_MARK : character))
     : missingByte(text, known);
@@ -204,6 +216,8 @@ function unspellable(text: string, spm: boolean, known: ReadonlyMap<string, numb
 }
 
 function missingByte(text: string, known: ReadonlyMap<string, number>): string | undefined {
-  const byte = new TextEncoder().encode(text).find((b) => !known.has(BYTE_LEVEL_CHARS[b] as string));
+  const byte = new TextEncoder()
+    .encode(text)
+    .find((b) => !known.has(BYTE_LEVEL_CHARS[b] as string));
   return byte === undefined ? undefined : `byte 0x${byte.toString(16).padStart(2, '0')}`;
 }

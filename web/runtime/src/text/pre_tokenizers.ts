@@ -19,8 +19,7 @@ const CONTRACTIONS = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`;
 const TAIL = `\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`;
 const PUNCTUATION_RUN = ` ?[^\\s\\p{L}\\p{N}]+`;
 
-const GPT2 =
-  `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|${PUNCTUATION_RUN}|\\s+(?!\\S)|\\s+`;
+const GPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|${PUNCTUATION_RUN}|\\s+(?!\\S)|\\s+`;
 
 /** cl100k's shape; models differ in how many digits make a word. */
 function cl100k(digits: string): string {
@@ -85,8 +84,7 @@ const BAILING =
   `'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|` +
   `${PUNCTUATION_RUN}[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+`;
 const SEED_CODER =
-  `${CONTRACTIONS}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|` +
-  ` ?[^\\s\\p{L}\\p{N}\\r\\n]+|${TAIL}`;
+  `${CONTRACTIONS}|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|` + ` ?[^\\s\\p{L}\\p{N}\\r\\n]+|${TAIL}`;
 const BLOOM = ' ?[^(\\s|.,!?\\u2026\\u3002\\uff0c\\u3001\\u0964\\u06d4\\u060c)]+';
 
 interface Family {
@@ -103,22 +101,52 @@ const FAMILIES: readonly Family[] = [
   },
   {
     names: [
-      'gpt-2', 'phi-2', 'mpt', 'olmo', 'jais', 'exaone4', 'gigachat', 'jina-es', 'jina-de',
-      'jina-v1-en', 'jina-v2-es', 'jina-v2-de', 'jina-v2-code', 'roberta-bpe', 'modern-bert',
-      'mellum', 'trillion', 'granite-docling', 'a.x-4.0',
+      'gpt-2',
+      'phi-2',
+      'mpt',
+      'olmo',
+      'jais',
+      'exaone4',
+      'gigachat',
+      'jina-es',
+      'jina-de',
+      'jina-v1-en',
+      'jina-v2-es',
+      'jina-v2-de',
+      'jina-v2-code',
+      'roberta-bpe',
+      'modern-bert',
+      'mellum',
+      'trillion',
+      'granite-docling',
+      'a.x-4.0',
     ],
     patterns: [GPT2],
   },
   {
     names: [
-      'smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b', 'mellum2',
+      'smollm',
+      'starcoder',
+      'refact',
+      'command-r',
+      'codeshell',
+      'exaone',
+      'minerva-7b',
+      'mellum2',
     ],
     patterns: ['\\p{N}', GPT2],
   },
   { names: ['falcon'], patterns: ['[\\p{P}\\$\\+<=>\\^~\\|`]+', GPT2, '[0-9][0-9][0-9]'] },
   {
     names: [
-      'llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0', 'lfm2',
+      'llama-bpe',
+      'llama3',
+      'llama-v3',
+      'falcon3',
+      'falcon-h1',
+      'pixtral',
+      'midm-2.0',
+      'lfm2',
       'jina-v5-nano',
     ],
     patterns: [cl100k('\\p{N}{1,3}')],
@@ -128,8 +156,15 @@ const FAMILIES: readonly Family[] = [
   { names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'], patterns: [cl100k('\\p{N}{1,3}')] },
   {
     names: [
-      'qwen2', 'deepseek-r1-qwen', 'megrez', 'stablelm2', 'hunyuan', 'solar-open', 'grok-2',
-      'kormo', 'f2llmv2',
+      'qwen2',
+      'deepseek-r1-qwen',
+      'megrez',
+      'stablelm2',
+      'hunyuan',
+      'solar-open',
+      'grok-2',
+      'kormo',
+      'f2llmv2',
     ],
     patterns: [cl100k('\\p{N}')],
   },

@@ -23,21 +23,51 @@ const NONE = 0xffffffff;
 
 // Texts that end a turn; the first one present is the EOT token of a file that names none.
 const END_OF_TURN: readonly string[] = [
-  '<|eot_id|>', '<|im_end|>', '<|end|>', '<end_of_turn>', '<turn|>', '<|endoftext|>',
-  '<|end_of_text|>', '<EOT>', '_<EOT>', '\u2581<EOT>', '< EOT >', '[EOT]',
-  '<\uff5cend\u2581of\u2581sentence\uff5c>', '<end_of_utterance>',
+  '<|eot_id|>',
+  '<|im_end|>',
+  '<|end|>',
+  '<end_of_turn>',
+  '<turn|>',
+  '<|endoftext|>',
+  '<|end_of_text|>',
+  '<EOT>',
+  '_<EOT>',
+  '\u2581<EOT>',
+  '< EOT >',
+  '[EOT]',
+  '<\uff5cend\u2581of\u2581sentence\uff5c>',
+  '<end_of_utterance>',
 ];
 // Further texts that end generation. The last group are file separators of code models: text
 // after them belongs to another document.
 const END_OF_GENERATION: readonly string[] = [
   ...END_OF_TURN,
-  '</s>', '<eos>', '[EOS]', '<|eom_id|>', '<|return|>', '<|call|>', '<|calls|>', '<|flush|>',
-  '<|tool_response>', '[e~[',
-  '<|fim_pad|>', '<fim-pad>', '<fim_pad>', '<|fim_repo|>', '<|repo_name|>', '<fim-repo>',
-  '<reponame>', '<|file_sep|>',
+  '</s>',
+  '<eos>',
+  '[EOS]',
+  '<|eom_id|>',
+  '<|return|>',
+  '<|call|>',
+  '<|calls|>',
+  '<|flush|>',
+  '<|tool_response>',
+  '[e~[',
+  '<|fim_pad|>',
+  '<fim-pad>',
+  '<fim_pad>',
+  '<|fim_repo|>',
+  '<|repo_name|>',
+  '<fim-repo>',
+  '<reponame>',
+  '<|file_sep|>',
 ];
 // gpt-oss writes these inside its answer and they must be seen, or channels could not be told apart.
-const SHOWN_IN_TEXT: readonly string[] = ['<|channel|>', '<|message|>', '<|start|>', '<|constrain|>'];
+const SHOWN_IN_TEXT: readonly string[] = [
+  '<|channel|>',
+  '<|message|>',
+  '<|start|>',
+  '<|constrain|>',
+];
 
 /** Special ids, and the token types with what the texts say about them put right. */
 export function classifyTokens(

@@ -72,7 +72,10 @@ export class SpecialMatcher {
     for (let i = 0; i < piece.length; i++) {
       const unit = piece[i] as string;
       let next = node.next.get(unit);
-      if (next === undefined) node.next.set(unit, (next = newNode()));
+      if (next === undefined) {
+        next = newNode();
+        node.next.set(unit, next);
+      }
       node = next;
     }
     node.id = id;

@@ -21,7 +21,7 @@ export function byteOfToken(piece: string, id: number): number {
   if (match === null) {
     const shown = JSON.stringify(piece);
     throw new BadModelError(
-      `Token ${id} is of type byte but its text is ${shown}, not of the form <0x0A>.`,
+      `tokenizer.ggml.tokens[${id}] is of type byte but reads ${shown}, not like <0x0A>.`,
       { key: 'tokenizer.ggml.tokens', index: id },
     );
   }

@@ -7,7 +7,7 @@ import { createPieceEncoder, type PieceEncoder } from './bpe.js';
 import type { GgufMetadata } from './metadata.js';
 import { bytesOfToken } from './pieces.js';
 import { type Fragment, type Range, SpecialMatcher } from './special_matcher.js';
-import { DetokenizerStream, type DetokenizerOptions } from './stream.js';
+import { type DetokenizerOptions, DetokenizerStream } from './stream.js';
 import { TokenType } from './token_type.js';
 import { readVocabulary, type Vocabulary } from './vocabulary.js';
 

@@ -50,7 +50,8 @@ export function readVocabulary(meta: GgufMetadata): Vocabulary {
   const { ids, types } = classifyTokens(meta, kind, texts, idOf, readTypes(meta, texts));
   const scores = kind === 'spm' ? readScores(meta, texts.length) : undefined;
   const merges = kind === 'bpe' ? readMerges(meta, idOf) : [];
-  const pre = kind === 'bpe' ? preTokenizerFor(text(meta, `${KEY}pre`)) : preTokenizerFor('default');
+  const pre =
+    kind === 'bpe' ? preTokenizerFor(text(meta, `${KEY}pre`)) : preTokenizerFor('default');
   const name = text(meta, 'general.name')?.toLowerCase() ?? '';
   return {
     kind,
@@ -149,9 +150,12 @@ function readMerges(meta: GgufMetadata, idOf: ReadonlyMap<string, number>): read
   const key = `${KEY}merges`;
   const merges = meta.strings(key);
   if (merges === undefined) {
-    throw new BadModelError(`${key} is missing: a BPE vocabulary needs its merges. Convert again.`, {
-      key,
-    });
+    throw new BadModelError(
+      `${key} is missing: a BPE vocabulary needs its merges. Convert again.`,
+      {
+        key,
+      },
+    );
   }
   for (let index = 0; index < merges.length; index++) {
     const merge = merges[index] as string;
