@@ -64,20 +64,36 @@ void QuantiseRow(const float* x, size_t n_cols, BlockOut out) {
   QuantiseBlock(padded, out);
 }
 
+// wide[n]: codes[n] as int16, columns 0, 2, 1, 3 of each four; n a multiple of 16.
+void WidenRow(const int8_t* codes, size_t n, int16_t* wide) {
+  const I32x4 di;
+  constexpr size_t kCodes = 16;
+  for (size_t i = 0; i < n; i += kCodes) {
+    const auto pairs = hn::BitCast(I16x8(), hn::Load(I8x16(), codes + i));
+    const auto even = hn::BitCast(di, hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)));
+    const auto odd = hn::BitCast(di, hn::ShiftRight<8>(pairs));
+    int32_t* out = reinterpret_cast<int32_t*>(wide + i);
+    hn::Store(hn::InterleaveLower(di, even, odd), di, out);
+    hn::Store(hn::InterleaveUpper(di, even, odd), di, out + 4);
+  }
+}
+
 }  // namespace
 
 Activations::Activations(size_t max_tokens, size_t max_cols, ActivationType type) : type_(type) {
   if (type == ActivationType::kF32) return;
   const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
   codes_ = AlignedArray<int8_t>(n_blocks * kBlockCols);
+  wide_codes_ = AlignedArray<int16_t>(n_blocks * kBlockCols);
   scales_ = AlignedArray<float>(n_blocks);
   sums_ = AlignedArray<int32_t>(n_blocks);
 }
 
 size_t Activations::WorkspaceBytes(size_t max_tokens, size_t max_cols, ActivationType type) {
   if (type == ActivationType::kF32) return 0;
+  constexpr size_t kColumnBytes = sizeof(int8_t) + sizeof(int16_t);
   const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
-  return n_blocks * (kBlockCols + sizeof(float) + sizeof(int32_t));
+  return n_blocks * (kBlockCols * kColumnBytes + sizeof(float) + sizeof(int32_t));
 }
 
 void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept {
@@ -86,19 +102,24 @@ void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_s
   n_cols_ = n_cols;
   n_blocks_ = CeilDiv(n_cols, kBlockCols);
   x_stride_ = x_stride;
-  quantised_ = false;
+  has_codes_ = false;
+  has_wide_codes_ = false;
 }
 
-void Activations::Quantise(ThreadPool& pool) noexcept {
-  if (quantised_) return;
-  quantised_ = true;
+void Activations::Quantise(ThreadPool& pool, bool with_wide) noexcept {
+  const bool makes_codes = !has_codes_;
+  const bool makes_wide = with_wide && !has_wide_codes_;
+  if (!makes_codes && !makes_wide) return;
+  has_codes_ = true;
+  has_wide_codes_ |= makes_wide;
   // Tokens a task: a task should outlast the handing out of it.
   const size_t n_per_task = CeilDiv(size_t{4096}, n_cols_);
   pool.ParallelFor(CeilDiv(n_tokens_, n_per_task), [&](size_t task, size_t) {
     for (size_t t = task * n_per_task; t < n_tokens_ && t < (task + 1) * n_per_task; ++t) {
       const size_t first = t * n_blocks_;
-      QuantiseRow(row(t), n_cols_,
-                  {codes_.data() + first * kBlockCols, scales_.data() + first, sums_.data() + first});
+      int8_t* codes = codes_.data() + first * kBlockCols;
+      if (makes_codes) QuantiseRow(row(t), n_cols_, {codes, scales_.data() + first, sums_.data() + first});
+      if (makes_wide) WidenRow(codes, n_blocks_ * kBlockCols, wide_codes_.data() + first * kBlockCols);
     }
   });
 }

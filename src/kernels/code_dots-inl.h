@@ -1,9 +1,14 @@
 // How a vector of packed codes (4 rows x 4 or 8 columns) meets the activations of the same columns: one struct a
 // combination of family and arithmetic, all giving the same integers. For matmul_codes.cc.
 //
-// A struct has: kBlockBytes of codes a block; Weights / Inputs, the operands made of one 16-byte vector of codes and of
-// the activations (x: at column 4 * vector of the block); Accumulate, which adds their products to four sums, lane = row;
-// Offset, the factor of sum(x) that the sums start at.
+// A struct has:
+//   kBlockBytes      of codes in a block
+//   Activation       int8_t or int16_t: which codes of the activations it reads (Activations::codes, wide_codes)
+//   Offset           factor of the sum of the activations that turns stored codes into weights
+//   Sum, Begin, Finish   the running sum of a block: made from and turned into four int32, lane = row;
+//                    `start` is Offset * sum(x) in every lane, and has to be in the result
+//   Weights, Inputs  operands made of one vector of codes, and of x at column 4 * (number of that vector) of the block
+//   Accumulate       sum + their products
 #ifndef HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
 #define HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
 
@@ -16,111 +21,130 @@
 
 namespace headlight {
 
-// Four consecutive 8-bit activations in each 32-bit lane.
-HWY_INLINE VecI8 SplatColumns(const int8_t* x) {
-  int32_t columns;
-  std::memcpy(&columns, x, sizeof(columns));
-  return hn::BitCast(I8x16(), hn::Set(I32x4(), columns));
+using U16x8 = hn::FixedTag<uint16_t, 8>;
+using VecU16 = hn::Vec<U16x8>;
+
+// Four consecutive activations of 8 bits, or two of 16, in each 32-bit lane.
+template <typename Activation>
+HWY_INLINE VecI32 SplatWord(const Activation* x) {
+  int32_t word;
+  std::memcpy(&word, x, sizeof(word));
+  return hn::Set(I32x4(), word);
 }
 
-HWY_INLINE VecI8 LoadCodes(const uint8_t* codes) {
-  return hn::BitCast(I8x16(), hn::Load(U8x16(), codes));
+HWY_INLINE VecI8 SplatBytes(const int8_t* x) { return hn::BitCast(I8x16(), SplatWord(x)); }
+
+HWY_INLINE VecU16 LoadCodes(const uint8_t* codes) {
+  return hn::BitCast(U16x8(), hn::Load(U8x16(), codes));
 }
 
-// Bytes 0 and 2 of each 32-bit lane, and bytes 1 and 3, as int16.
-HWY_INLINE VecI16 EvenBytes(VecI8 v) {
-  return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(I16x8(), v)));
-}
-HWY_INLINE VecI16 OddBytes(VecI8 v) { return hn::ShiftRight<8>(hn::BitCast(I16x8(), v)); }
-
-HWY_INLINE VecI32 WideDot(VecI16 a, VecI16 b, VecI32 sum) {
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(I32x4(), a, b));
-}
-
-// 8-bit weights widened to 16 bits: exact everywhere.
-struct P8Wide {
-  static constexpr size_t kBlockBytes = kP8BlockBytes;
-  struct Weights {
-    VecI16 even, odd;
-    HWY_INLINE explicit Weights(const uint8_t* codes) {
-      const VecI8 w = LoadCodes(codes);
-      even = EvenBytes(w);
-      odd = OddBytes(w);
-    }
-  };
-  struct Inputs {
-    VecI16 even, odd;
-    HWY_INLINE explicit Inputs(const int8_t* x) {
-      const VecI8 splat = SplatColumns(x);
-      even = EvenBytes(splat);
-      odd = OddBytes(splat);
-    }
-  };
-  static HWY_INLINE VecI32 Accumulate(const Weights& w, const Inputs& x, VecI32 sum) {
-    return WideDot(w.odd, x.odd, WideDot(w.even, x.even, sum));
-  }
-  static constexpr int32_t Offset(DotForm) { return 0; }
+// Sums in int32 that start at their offset.
+struct WideSums {
+  using Sum = VecI32;
+  static HWY_INLINE Sum Begin(VecI32 start) { return start; }
+  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 /*start*/) { return sum; }
 };
 
-// 4-bit weights widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in its low byte, c + 1 and
-// c + 17 in its high one, so that masks and shifts alone make the operands.
-struct P4Wide {
-  static constexpr size_t kBlockBytes = kP4BlockBytes;
+HWY_INLINE VecI32 WideDot(VecU16 w, VecI16 x, VecI32 sum) {
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(I32x4(), hn::BitCast(I16x8(), w), x));
+}
+
+// Two columns of each 32-bit lane, then the other two (Activations::wide_codes has them in this order).
+struct WideInputs {
+  VecI16 even, odd;
+  HWY_INLINE explicit WideInputs(const int16_t* x)
+      : even(hn::BitCast(I16x8(), SplatWord(x))), odd(hn::BitCast(I16x8(), SplatWord(x + 2))) {}
+};
+
+// 8-bit weights (w + 128) widened to 16 bits: exact everywhere. Even and odd bytes instead of low and high halves:
+// a mask and a shift make the operands, and each lane stays with its row.
+struct P8Wide : WideSums {
+  static constexpr size_t kBlockBytes = kP8BlockBytes;
+  static constexpr int32_t kOffset = -kP8Offset;
+  using Activation = int16_t;
   struct Weights {
-    VecI16 low_even, low_odd, high_even, high_odd;
+    VecU16 even, odd;
     HWY_INLINE explicit Weights(const uint8_t* codes) {
-      const hn::FixedTag<uint16_t, 8> du;
-      const auto w = hn::BitCast(du, hn::Load(U8x16(), codes));
-      const auto mask = hn::Set(du, 15);
-      low_even = hn::BitCast(I16x8(), hn::And(w, mask));
-      high_even = hn::BitCast(I16x8(), hn::And(hn::ShiftRight<4>(w), mask));
-      low_odd = hn::BitCast(I16x8(), hn::And(hn::ShiftRight<8>(w), mask));
-      high_odd = hn::BitCast(I16x8(), hn::ShiftRight<12>(w));
+      const VecU16 w = LoadCodes(codes);
+      even = hn::And(w, hn::Set(U16x8(), 0xFF));
+      odd = hn::ShiftRight<8>(w);
+    }
+  };
+  using Inputs = WideInputs;
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+    return WideDot(w.odd, x.odd, WideDot(w.even, x.even, sum));
+  }
+};
+
+// 4-bit weights (w + 8) widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in its low byte, c + 1
+// and c + 17 in its high one, so that masks and shifts alone make the operands.
+struct P4Wide : WideSums {
+  static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr int32_t kOffset = -kP4Offset;
+  using Activation = int16_t;
+  struct Weights {
+    VecU16 low_even, low_odd, high_even, high_odd;
+    HWY_INLINE explicit Weights(const uint8_t* codes) {
+      const VecU16 w = LoadCodes(codes);
+      const VecU16 mask = hn::Set(U16x8(), 15);
+      low_even = hn::And(w, mask);
+      high_even = hn::And(hn::ShiftRight<4>(w), mask);
+      low_odd = hn::And(hn::ShiftRight<8>(w), mask);
+      high_odd = hn::ShiftRight<12>(w);
     }
   };
   struct Inputs {
-    P8Wide::Inputs low, high;
-    HWY_INLINE explicit Inputs(const int8_t* x) : low(x), high(x + kBlockCols / 2) {}
+    WideInputs low, high;
+    HWY_INLINE explicit Inputs(const int16_t* x) : low(x), high(x + kBlockCols / 2) {}
   };
-  static HWY_INLINE VecI32 Accumulate(const Weights& w, const Inputs& x, VecI32 sum) {
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
     sum = WideDot(w.low_even, x.low.even, sum);
     sum = WideDot(w.low_odd, x.low.odd, sum);
     sum = WideDot(w.high_even, x.high.even, sum);
     return WideDot(w.high_odd, x.high.odd, sum);
   }
-  static constexpr int32_t Offset(DotForm) { return -kP4Offset; }
 };
 
-#if defined(__wasm_relaxed_simd__)
-// 8-bit weights as second operand of the relaxed dot: read as signed bytes or, stored with the top bit flipped, as
-// unsigned ones.
-struct P8Relaxed {
+#if HEADLIGHT_HAS_DOT4
+
+struct P8Operands {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
+  using Activation = int8_t;
   struct Weights {
     VecI8 codes;
-    HWY_INLINE explicit Weights(const uint8_t* at) : codes(LoadCodes(at)) {}
+    HWY_INLINE explicit Weights(const uint8_t* at) : codes(hn::BitCast(I8x16(), LoadCodes(at))) {}
   };
   struct Inputs {
     VecI8 columns;
-    HWY_INLINE explicit Inputs(const int8_t* x) : columns(SplatColumns(x)) {}
+    HWY_INLINE explicit Inputs(const int8_t* x) : columns(SplatBytes(x)) {}
   };
-  static HWY_INLINE VecI32 Accumulate(const Weights& w, const Inputs& x, VecI32 sum) {
-    return RelaxedDot4(x.columns, w.codes, sum);
-  }
-  static constexpr int32_t Offset(DotForm form) {
-    return form == DotForm::kUnsigned ? -kP8UnsignedOffset : 0;
+};
+
+// 8-bit weights (w + 128) as second operand of a dot that reads it as unsigned bytes.
+struct P8Unsigned : P8Operands, WideSums {
+  static constexpr int32_t kOffset = -kP8Offset;
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+    return UnsignedDot4(x.columns, w.codes, sum);
   }
 };
 
-// 4-bit weights (0..15) as second operand: defined by the specification.
-struct P4Relaxed {
+// 8-bit weights as second operand of a dot that reads it as signed bytes.
+struct P8Signed : P8Operands, WideSums {
+  static constexpr int32_t kOffset = 0;
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+    return SignedDot4(x.columns, w.codes, sum);
+  }
+};
+
+struct P4Operands {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr int32_t kOffset = -kP4Offset;
+  using Activation = int8_t;
   struct Weights {
     VecI8 low, high;
     HWY_INLINE explicit Weights(const uint8_t* codes) {
-      const hn::FixedTag<uint16_t, 8> du;
-      const auto w = hn::BitCast(du, hn::Load(U8x16(), codes));
-      const auto mask = hn::Set(du, 0x0F0F);
+      const VecU16 w = LoadCodes(codes);
+      const VecU16 mask = hn::Set(U16x8(), 0x0F0F);
       low = hn::BitCast(I8x16(), hn::And(w, mask));
       high = hn::BitCast(I8x16(), hn::And(hn::ShiftRight<4>(w), mask));
     }
@@ -128,14 +152,33 @@ struct P4Relaxed {
   struct Inputs {
     VecI8 low, high;
     HWY_INLINE explicit Inputs(const int8_t* x)
-        : low(SplatColumns(x)), high(SplatColumns(x + kBlockCols / 2)) {}
+        : low(SplatBytes(x)), high(SplatBytes(x + kBlockCols / 2)) {}
   };
-  static HWY_INLINE VecI32 Accumulate(const Weights& w, const Inputs& x, VecI32 sum) {
-    return RelaxedDot4(x.high, w.high, RelaxedDot4(x.low, w.low, sum));
-  }
-  static constexpr int32_t Offset(DotForm) { return -kP4Offset; }
 };
-#endif
+
+// 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that do such a dot in
+// one instruction.
+struct P4Quads : P4Operands, WideSums {
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+    return UnsignedDot4(x.high, w.high, UnsignedDot4(x.low, w.low, sum));
+  }
+};
+
+// The same by dots of byte pairs, for engines that make a dot of four from three instructions (x86 without VNNI): a
+// lane collects 16 products of at most 127 * 15 in a block, 30480, which fits in int16.
+struct P4Pairs : P4Operands {
+  using Sum = VecI16;
+  static HWY_INLINE Sum Begin(VecI32 /*start*/) { return hn::Zero(I16x8()); }
+  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+    sum = hn::Add(sum, RelaxedDot2(x.low, w.low));
+    return hn::Add(sum, RelaxedDot2(x.high, w.high));
+  }
+  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 start) {
+    return hn::Add(start, hn::WidenMulPairwiseAdd(I32x4(), sum, hn::Set(I16x8(), 1)));
+  }
+};
+
+#endif  // HEADLIGHT_HAS_DOT4
 
 }  // namespace headlight
 

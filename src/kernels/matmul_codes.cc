@@ -13,33 +13,49 @@ namespace headlight {
 namespace {
 
 // Tile: row groups x tokens whose sums are held in registers together.
-constexpr size_t kTileGroups = 2;
-constexpr size_t kTileTokens = 4;
+#ifndef HL_R
+#define HL_R 2
+#endif
+#ifndef HL_T
+#define HL_T 4
+#endif
+#ifndef HL_V
+#define HL_V 4
+#endif
+constexpr size_t kTileGroups = HL_R;
+constexpr size_t kTileTokens = HL_T;
+// The same for one token: more groups share what is made of the activations.
+constexpr size_t kVectorGroups = HL_V;
 // Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a second-level cache
 // of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;
 
+template <typename Activation>
 struct Tile {
   const uint8_t* group;  // first group's bytes
   size_t group_bytes;
   size_t n_blocks;
-  const int8_t* x;      // first token's codes
+  const Activation* x;  // first token's codes
   const float* scales;  // first token's scales
   const int32_t* sums;  // first token's sums
-  int32_t offset;       // sums' factor
   float* y;             // first token, first row
   size_t y_stride;
   size_t n_rows;        // rows from y on, at least one
 };
 
+// out = the exact integer sums of one block, lane = row.
 template <class Dot, size_t kGroups, size_t kTokens>
-HWY_INLINE void BlockSums(const Tile& tile, size_t block, VecI32 (&sums)[kGroups][kTokens]) {
+HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t block,
+                          VecI32 (&out)[kGroups][kTokens]) {
   const uint8_t* codes = tile.group + CodesOffset(tile.n_blocks) + block * Dot::kBlockBytes;
-  const int8_t* x = tile.x + block * kBlockCols;
+  const typename Dot::Activation* x = tile.x + block * kBlockCols;
   const size_t x_stride = tile.n_blocks * kBlockCols;
+  const auto start = [&](size_t t) {
+    return hn::Set(I32x4(), tile.sums[t * tile.n_blocks + block] * Dot::kOffset);
+  };
+  typename Dot::Sum sums[kGroups][kTokens];
   for (size_t t = 0; t < kTokens; ++t) {
-    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.n_blocks + block] * tile.offset);
-    for (size_t g = 0; g < kGroups; ++g) sums[g][t] = start;
+    for (size_t g = 0; g < kGroups; ++g) sums[g][t] = Dot::Begin(start(t));
   }
   for (size_t v = 0; v < Dot::kBlockBytes / kVectorBytes; ++v) {
     for (size_t t = 0; t < kTokens; ++t) {
@@ -50,10 +66,13 @@ HWY_INLINE void BlockSums(const Tile& tile, size_t block, VecI32 (&sums)[kGroups
       }
     }
   }
+  for (size_t t = 0; t < kTokens; ++t) {
+    for (size_t g = 0; g < kGroups; ++g) out[g][t] = Dot::Finish(sums[g][t], start(t));
+  }
 }
 
 template <class Dot, size_t kGroups, size_t kTokens>
-void RunTile(const Tile& tile) {
+void RunTile(const Tile<typename Dot::Activation>& tile) {
   const F32x4 df;
   VecF32 totals[kGroups][kTokens];
   for (auto& group : totals) {
@@ -74,71 +93,102 @@ void RunTile(const Tile& tile) {
   for (size_t t = 0; t < kTokens; ++t) {
     for (size_t g = 0; g < kGroups; ++g) {
       const size_t row = g * kRowGroup;
-      StoreRows(totals[g][t], tile.y + t * tile.y_stride + row, tile.n_rows - row);
-    }
-  }
-}
-
-template <class Dot, size_t kGroups>
-void RunTokens(const Tile& tile, size_t n_tokens) {
-  switch (n_tokens) {
-    case 1:
-      return RunTile<Dot, kGroups, 1>(tile);
-    case 2:
-      return RunTile<Dot, kGroups, 2>(tile);
-    case 3:
-      return RunTile<Dot, kGroups, 3>(tile);
-    default:
-      return RunTile<Dot, kGroups, kTileTokens>(tile);
-  }
-}
-
-template <class Dot>
-void RunRange(const RowRange& range) {
-  const PackedShape& shape = range.w->shape;
-  const Activations& x = *range.x;
-  const size_t token_bytes = shape.n_blocks * kBlockCols;
-  const size_t token_block =
-      std::max(RoundUp(kTokenBlockBytes / token_bytes, kTileTokens), kTileTokens);
-  Tile tile{};
-  tile.group_bytes = GroupBytes(shape.family, shape.n_blocks);
-  tile.n_blocks = shape.n_blocks;
-  tile.offset = Dot::Offset(shape.form);
-  tile.y_stride = range.y_stride;
-  for (size_t block_begin = 0; block_begin < x.n_tokens(); block_begin += token_block) {
-    const size_t block_end = std::min(block_begin + token_block, x.n_tokens());
-    for (size_t group = range.group_begin; group < range.group_end; group += kTileGroups) {
-      const size_t row = group * kRowGroup;
-      tile.group = range.w->data + group * tile.group_bytes;
-      tile.n_rows = shape.n_rows - row;
-      for (size_t token = block_begin; token < block_end; token += kTileTokens) {
-        tile.x = x.codes(token);
-        tile.scales = x.scales(token);
-        tile.sums = x.sums(token);
-        tile.y = range.y + token * range.y_stride + row;
-        const size_t n_tokens = std::min(kTileTokens, block_end - token);
-        if (range.group_end - group >= kTileGroups) {
-          RunTokens<Dot, kTileGroups>(tile, n_tokens);
-        } else {
-          RunTokens<Dot, 1>(tile, n_tokens);
-        }
+      if (row < tile.n_rows) {
+        StoreRows(totals[g][t], tile.y + t * tile.y_stride + row, tile.n_rows - row);
       }
     }
   }
 }
 
+// One tile's row groups against n_tokens tokens.
+template <class Dot, size_t kGroups, size_t kTokens>
+void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
+  for (; n_tokens >= kTokens; n_tokens -= kTokens) {
+    RunTile<Dot, kGroups, kTokens>(tile);
+    tile.x += kTokens * tile.n_blocks * kBlockCols;
+    tile.scales += kTokens * tile.n_blocks;
+    tile.sums += kTokens * tile.n_blocks;
+    tile.y += kTokens * tile.y_stride;
+  }
+  if constexpr (kTokens > 1) {
+    if (n_tokens != 0) RunTokens<Dot, kGroups, kTokens - 1>(tile, n_tokens);
+  }
+}
+
+const int8_t* Codes(const Activations& x, size_t token, const int8_t*) { return x.codes(token); }
+const int16_t* Codes(const Activations& x, size_t token, const int16_t*) { return x.wide_codes(token); }
+
+// Tiles of kGroups x kTokens over a range; the groups that are left over go one by one.
+template <class Dot, size_t kGroups, size_t kTokens>
+void RunRange(const RowRange& range) {
+  using Activation = typename Dot::Activation;
+  const PackedShape& shape = range.w->shape;
+  const Activations& x = *range.x;
+  const size_t token_bytes = shape.n_blocks * kBlockCols * sizeof(Activation);
+  const size_t token_block =
+      std::max(RoundUp(kTokenBlockBytes / token_bytes, kTokens), kTokens);
+  Tile<Activation> tile{};
+  tile.group_bytes = GroupBytes(shape.family, shape.n_blocks);
+  tile.n_blocks = shape.n_blocks;
+  tile.y_stride = range.y_stride;
+  for (size_t token = 0; token < x.n_tokens(); token += token_block) {
+    const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
+    tile.x = Codes(x, token, static_cast<const Activation*>(nullptr));
+    tile.scales = x.scales(token);
+    tile.sums = x.sums(token);
+    for (size_t group = range.group_begin; group < range.group_end;) {
+      const size_t row = group * kRowGroup;
+      tile.group = range.w->data + group * tile.group_bytes;
+      tile.n_rows = shape.n_rows - row;
+      tile.y = range.y + token * range.y_stride + row;
+      if (range.group_end - group >= kGroups) {
+        RunTokens<Dot, kGroups, kTokens>(tile, n_tokens);
+        group += kGroups;
+      } else {
+        RunTokens<Dot, 1, 1>(tile, n_tokens);
+        group += 1;
+      }
+    }
+  }
+}
+
+template <class Dot>
+void Run(const RowRange& range) {
+  if (range.x->n_tokens() == 1) {
+    RunRange<Dot, kVectorGroups, 1>(range);
+  } else {
+    RunRange<Dot, kTileGroups, kTileTokens>(range);
+  }
+}
+
 }  // namespace
+
+bool NeedsWideCodes(const PackedShape& shape) noexcept {
+#if HEADLIGHT_HAS_DOT4
+  return shape.form == DotForm::kWide ||
+         (shape.form == DotForm::kSplit && shape.family == PackedFamily::kP8);
+#else
+  static_cast<void>(shape);
+  return true;
+#endif
+}
 
 void MatMulCodes(const RowRange& range) noexcept {
   const PackedShape& shape = range.w->shape;
   const bool is_p8 = shape.family == PackedFamily::kP8;
-#if defined(__wasm_relaxed_simd__)
-  if (shape.form == DotForm::kUnsigned || shape.form == DotForm::kSigned) {
-    return is_p8 ? RunRange<P8Relaxed>(range) : RunRange<P4Relaxed>(range);
+#if HEADLIGHT_HAS_DOT4
+  switch (shape.form) {
+    case DotForm::kUnsigned:
+      return is_p8 ? Run<P8Unsigned>(range) : Run<P4Quads>(range);
+    case DotForm::kSigned:
+      return is_p8 ? Run<P8Signed>(range) : Run<P4Quads>(range);
+    case DotForm::kSplit:
+      return is_p8 ? Run<P8Wide>(range) : Run<P4Pairs>(range);
+    case DotForm::kWide:
+      break;
   }
-  if (shape.form == DotForm::kSplit && !is_p8) return RunRange<P4Relaxed>(range);
 #endif
-  return is_p8 ? RunRange<P8Wide>(range) : RunRange<P4Wide>(range);
+  return is_p8 ? Run<P8Wide>(range) : Run<P4Wide>(range);
 }
 
 }  // namespace headlight

@@ -3,7 +3,7 @@
 // A matrix is a sequence of row groups (kRowGroup rows each), one after the other, so that reading it from first to last
 // row is one forward stream. Inside a group, lane r of every 4-lane unit belongs to the group's row r:
 //   kP8   f16 scales [n_blocks][4], padded to 16 bytes; codes [n_blocks][8 steps][4 rows][4 columns] int8.
-//         Step s holds columns 4s..4s+3 of the block. Stored as w, or as w ^ 0x80 for DotForm::kUnsigned.
+//         Step s holds columns 4s..4s+3 of the block. Stored as w ^ 0x80, or as w for DotForm::kSigned.
 //   kP4   the same scales; codes [n_blocks][4 steps][4 rows][4 bytes]. Byte i of step s holds column 4s+i in its low nibble
 //         and column 16+4s+i in its high one, each as w + 8.
 //   kF32, kF16, kBF16   [n_blocks * 32 columns][4 rows].
@@ -25,8 +25,8 @@ inline constexpr size_t kBlockSteps = kBlockCols / kStepCols;      // vectors of
 inline constexpr size_t kP8BlockBytes = kBlockCols * kRowGroup;    // codes of a block of a group
 inline constexpr size_t kP4BlockBytes = kP8BlockBytes / 2;
 inline constexpr size_t kScaleBlockBytes = kRowGroup * sizeof(uint16_t);
-inline constexpr uint8_t kP8UnsignedFlip = 0x80;                   // DotForm::kUnsigned
-inline constexpr int32_t kP8UnsignedOffset = 128;
+inline constexpr uint8_t kP8Flip = 0x80;      // w ^ kP8Flip is w + kP8Offset as an unsigned byte
+inline constexpr int32_t kP8Offset = 128;
 inline constexpr int32_t kP4Offset = 8;
 
 // Bytes of one element of the plain families.
@@ -52,7 +52,7 @@ constexpr size_t GroupBytes(PackedFamily family, size_t n_blocks) {
                           : n_blocks * kBlockCols * kRowGroup * PlainElementBytes(family);
 }
 
-constexpr uint8_t P8Flip(DotForm form) { return form == DotForm::kUnsigned ? kP8UnsignedFlip : 0; }
+constexpr uint8_t P8Flip(DotForm form) { return form == DotForm::kSigned ? 0 : kP8Flip; }
 
 }  // namespace headlight
 

@@ -9,10 +9,10 @@
 namespace headlight {
 
 enum class DotForm : uint8_t {
-  kWide,      // no usable relaxed dot: operands widened to 16 bits (plain SIMD, native)
+  kWide,      // no usable relaxed dot: operands widened to 16 bits (plain SIMD, native); stores w ^ 0x80
   kUnsigned,  // second operand read as exact unsigned 8 bit: stores w ^ 0x80, accumulators start at -128 * sum(x)
   kSigned,    // second operand read as signed 8 bit: stores w
-  kSplit,     // second operand exact for 0..127 only: stores w, x is split by sign into two planes
+  kSplit,     // second operand exact for 0..127 only: 8-bit weights as kWide, 4-bit weights by dots of byte pairs
 };
 
 // "wide", "unsigned", "signed", "split": as engine.info prints it.

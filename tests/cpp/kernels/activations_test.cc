@@ -15,6 +15,7 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   Activations activations(n_tokens + 2, n_cols + 64, ActivationType::kInt8);
   activations.Set(x.data(), n_tokens, n_cols, x_stride);
   activations.Quantise(pool);
+  activations.Quantise(pool, /*with_wide=*/true);
   const size_t n_blocks = CeilDiv(n_cols, kBlockCols);
   CHECK(activations.n_blocks() == n_blocks);
   std::vector<int8_t> codes(n_blocks * kBlockCols);
@@ -23,6 +24,12 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   for (size_t t = 0; t < n_tokens; ++t) {
     QuantiseReference(&x[t * x_stride], n_cols, codes.data(), scales.data(), sums.data());
     CHECK(std::memcmp(activations.codes(t), codes.data(), codes.size()) == 0);
+    bool wide_equal = true;
+    for (size_t c = 0; c < codes.size(); ++c) {
+      constexpr size_t kPlace[] = {0, 2, 1, 3};  // of column c within its four
+      wide_equal &= activations.wide_codes(t)[c / 4 * 4 + kPlace[c % 4]] == codes[c];
+    }
+    CHECK(wide_equal);
     CHECK(std::memcmp(activations.scales(t), scales.data(), scales.size() * sizeof(float)) == 0);
     CHECK(std::memcmp(activations.sums(t), sums.data(), sums.size() * sizeof(int32_t)) == 0);
   }
@@ -71,7 +78,7 @@ TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
 }
 
 TEST_CASE("Activations: WorkspaceBytes is what the arrays take") {
-  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) == 10 * 6 * (32 + 4 + 4));
+  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) == 10 * 6 * (32 * 3 + 4 + 4));
   CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kF32) == 0);
 }
 

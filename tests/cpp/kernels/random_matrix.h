@@ -28,10 +28,13 @@ inline bool IsCoded(TensorType type) {
   return type == TensorType::kQ8_0 || type == TensorType::kQ4_0;
 }
 
-// Forms whose kernels exist in this build and are exact on this engine: `probed` is the probe's answer.
+// Forms whose kernels exist in this build and are exact on this engine (`probed` is the probe's answer). A native build
+// has stand-ins for all of them.
 inline std::vector<DotForm> ExactForms(DotForm probed) {
   std::vector<DotForm> forms = {DotForm::kWide};
-  if (kHasRelaxedDot && probed != DotForm::kWide) {
+  if (!kHasRelaxedDot && HEADLIGHT_HAS_DOT4) {
+    forms.insert(forms.end(), {DotForm::kUnsigned, DotForm::kSigned, DotForm::kSplit});
+  } else if (probed != DotForm::kWide) {
     forms.push_back(DotForm::kSplit);
     if (probed != DotForm::kSplit) forms.push_back(probed);
   }
