@@ -1,0 +1,80 @@
+// Builds the pages into build/pages (the chat is the root one) and puts the default model beside them. Relative URLs throughout, so that the result can be served from any folder.
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type Plugin } from 'vite';
+
+const root = fileURLToPath(new URL('.', import.meta.url));
+const modelFile = fileURLToPath(
+  new URL('../../examples/models/default-q8_0.gguf', import.meta.url),
+);
+const modelUrl = 'models/default-q8_0.gguf';
+
+interface SitePage {
+  id: string;
+  title: string;
+  path: string;
+}
+
+// In the order of the navigation. Only those that exist are built and linked.
+const knownPages: readonly SitePage[] = [
+  { id: 'chat', title: 'Chat', path: '' },
+  { id: 'lab', title: 'Lab', path: 'lab/' },
+  { id: 'bench', title: 'Bench', path: 'bench/' },
+];
+
+/** Fills `<!-- site-nav -->`. With one page there is nothing to navigate, and nothing is shown. */
+function siteNavigation(pages: readonly SitePage[]): Plugin {
+  return {
+    name: 'headlight:navigation',
+    transformIndexHtml(html, { path }) {
+      const folder = path.replace(/^\//, '').replace(/index\.html$/, '');
+      const up = folder === '' ? './' : '../';
+      const links = pages.map((page) => {
+        const current = page.path === folder ? ' aria-current="page"' : '';
+        return `<li><a href="${up}${page.path}"${current}>${page.title}</a></li>`;
+      });
+      const nav =
+        pages.length < 2
+          ? ''
+          : `<nav class="site-nav" aria-label="Pages"><ul>${links.join('')}</ul></nav>`;
+      return html.replace('<!-- site-nav -->', nav);
+    },
+  };
+}
+
+/** The default model: served as it lies in `vite dev`, copied by `vite build`. */
+function defaultModel(): Plugin {
+  return {
+    name: 'headlight:default-model',
+    configureServer(server) {
+      server.middlewares.use(`/${modelUrl}`, (_request, response) => {
+        response.setHeader('Content-Type', 'application/octet-stream');
+        response.setHeader('Content-Length', statSync(modelFile).size);
+        response.end(readFileSync(modelFile));
+      });
+    },
+    generateBundle() {
+      this.emitFile({ type: 'asset', fileName: modelUrl, source: readFileSync(modelFile) });
+    },
+  };
+}
+
+const pages = knownPages.filter(({ path }) => existsSync(`${root}${path}index.html`));
+
+export default defineConfig({
+  root,
+  base: './',
+  appType: 'mpa',
+  plugins: [siteNavigation(pages), defaultModel()],
+  build: {
+    target: 'es2022',
+    outDir: fileURLToPath(new URL('../../build/pages', import.meta.url)),
+    emptyOutDir: true,
+    // The content security policy allows no data: scripts, and WASM must stay a file that can be streamed.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rolldownOptions: {
+      input: Object.fromEntries(pages.map(({ id, path }) => [id, `${root}${path}index.html`])),
+    },
+  },
+});
