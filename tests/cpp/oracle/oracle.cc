@@ -22,6 +22,19 @@ Matrix Decode(const PackedMatrix& packed) {
   return matrix;
 }
 
+Vector Rounded(OracleRounding rounding, Vector x) {
+  if (rounding == OracleRounding::kNone) return x;
+  constexpr size_t kBlock = 32;
+  for (size_t begin = 0; begin < x.size(); begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, x.size());
+    double max = 0.0;
+    for (size_t i = begin; i < end; ++i) max = std::max(max, std::abs(x[i]));
+    if (max == 0.0) continue;
+    for (size_t i = begin; i < end; ++i) x[i] = std::nearbyint(x[i] * 127.0 / max) * max / 127.0;
+  }
+  return x;
+}
+
 Vector MatVec(const Matrix& w, const Vector& x) {
   Vector y(w.n_rows, 0.0);
   for (size_t i = 0; i < w.n_rows; ++i) {
@@ -91,11 +104,11 @@ Vector Attend(const LayerSpec& layer, const Vector& q, const std::vector<Vector>
   return out;
 }
 
-Vector FeedForward(const OracleLayer& weights, const Vector& x) {
+Vector FeedForward(const OracleLayer& weights, const Vector& x, OracleRounding rounding) {
   Vector gate = MatVec(weights.w_gate, x);
   const Vector up = MatVec(weights.w_up, x);
   for (size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
-  return MatVec(weights.w_down, gate);
+  return MatVec(weights.w_down, Rounded(rounding, gate));
 }
 
 void AddTo(const Vector& y, Vector& x) {
@@ -122,7 +135,8 @@ OracleModel OracleOf(const Model& model) {
   return oracle;
 }
 
-Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens) {
+Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
+                    OracleRounding rounding) {
   const ModelSpec& spec = model.spec;
   const double eps = static_cast<double>(spec.norm_eps);
   std::vector<Vector> rows;
@@ -137,22 +151,23 @@ Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens) 
     std::vector<Vector> keys, values;
     for (size_t pos = 0; pos < rows.size(); ++pos) {
       Vector& x = rows[pos];
-      const Vector h = RmsNorm(x, weights.attention_norm, eps);
+      const Vector h = Rounded(rounding, RmsNorm(x, weights.attention_norm, eps));
       Vector q = MatVec(weights.w_q, h);
       keys.push_back(MatVec(weights.w_k, h));
       values.push_back(MatVec(weights.w_v, h));
       Rotate(layer.rope, heads.n_q_heads, heads.d_qk, pos, q);
       Rotate(layer.rope, heads.n_kv_heads, heads.d_qk, pos, keys.back());
-      AddTo(MatVec(weights.w_o, Attend(layer, q, keys, values)), x);
+      AddTo(MatVec(weights.w_o, Rounded(rounding, Attend(layer, q, keys, values))), x);
       if (layer.feed_forward == FeedForwardKind::kNone) continue;
-      AddTo(FeedForward(weights, RmsNorm(x, weights.feed_forward_norm, eps)), x);
+      const Vector g = Rounded(rounding, RmsNorm(x, weights.feed_forward_norm, eps));
+      AddTo(FeedForward(weights, g, rounding), x);
     }
   }
   Matrix logits;
   logits.n_rows = tokens.size();
   logits.n_cols = spec.vocab_size;
   for (const Vector& x : rows) {
-    const Vector row = MatVec(model.head, RmsNorm(x, model.output_norm, eps));
+    const Vector row = MatVec(model.head, Rounded(rounding, RmsNorm(x, model.output_norm, eps)));
     logits.values.insert(logits.values.end(), row.begin(), row.end());
   }
   return logits;

@@ -27,8 +27,14 @@ struct OracleModel {
 // The weights of a loaded model, every row decoded.
 OracleModel OracleOf(const Model& model);
 
+// What happens to the x of every product. kEightBit: exact arithmetic on what 8 bits leave of x,
+// that is, per 32 elements integers of up to 127 times max|x| / 127; the error that no arithmetic
+// can avoid once activations have 8 bits.
+enum class OracleRounding { kNone, kEightBit };
+
 // Logits of every position: [tokens.size(), vocab_size].
-Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens);
+Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
+                    OracleRounding rounding = OracleRounding::kNone);
 
 }  // namespace headlight
 
