@@ -17,7 +17,7 @@ export interface FeedHooks {
   onBytes(received: number): void;
 }
 
-/** Resolves to the bytes taken when the shard is complete, or when onHeader wanted no more. */
+/** Resolves to the bytes received when the shard is complete, or when onHeader wanted no more. */
 export async function feedShard(
   module: HeadlightModule,
   loader: Loader,
@@ -25,13 +25,19 @@ export async function feedShard(
   hooks: FeedHooks,
 ): Promise<number> {
   let received = 0;
+  let complete = false;
   for await (const chunk of source.chunks) {
+    // More than the model needs: leave it.
+    if (complete) return received;
     if (received === 0) checkBeginning(chunk, source);
     received += chunk.byteLength;
     const wantsMore = await feedChunk(module, loader, chunk, hooks);
     hooks.onBytes(received);
-    if (!wantsMore) return received;
+    complete = loader.state() === 'shardDone';
+    if (!wantsMore && !complete) return received;
+    // A complete file is read to its end all the same: browsers do not cache a download that was left.
   }
+  if (complete) return received;
   throw endedEarly(loader, source, received);
 }
 
