@@ -59,6 +59,11 @@ function defaultModel(): Plugin {
   };
 }
 
+const isolationHeaders = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
 const pages = knownPages.filter(({ path }) => existsSync(`${root}${path}index.html`));
 
 export default defineConfig({
@@ -66,6 +71,8 @@ export default defineConfig({
   base: './',
   appType: 'mpa',
   plugins: [siteNavigation(pages), defaultModel()],
+  // Threads need an isolated page, in development too.
+  server: { headers: isolationHeaders },
   build: {
     target: 'es2022',
     outDir: fileURLToPath(new URL('../../build/pages', import.meta.url)),

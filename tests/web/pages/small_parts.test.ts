@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { explain, isAborted } from '../../../web/pages/chat/errors.js';
 import { isRecallKey, isSubmitKey, type KeyStroke } from '../../../web/pages/chat/keys.js';
-import { choiceFromUrl, defaultChoice, orderShards } from '../../../web/pages/chat/model_source.js';
+import {
+  choiceFromFiles,
+  choiceFromUrl,
+  defaultChoice,
+  orderShards,
+} from '../../../web/pages/chat/model_source.js';
 import { followUpsFor, suggestionsFor } from '../../../web/pages/chat/suggestions.js';
 import {
   formatBytes,
@@ -77,7 +82,11 @@ describe('model sources', () => {
       ' https://e.com/a/My%20model.gguf?download=1 ',
       'http://localhost/',
     );
-    expect(choice).toMatchObject({ ok: true, value: { kind: 'url', name: 'My model.gguf' } });
+    expect(choice).toMatchObject({ ok: true, value: { kind: 'url', name: 'My model' } });
+  });
+  test('a split model is named without its part number', () => {
+    const files = [new File([], 'm-00002-of-00002.gguf'), new File([], 'm-00001-of-00002.gguf')];
+    expect(choiceFromFiles(files)).toMatchObject({ ok: true, value: { kind: 'file', name: 'm' } });
   });
   for (const address of ['', 'ftp://e.com/x.gguf', 'javascript:alert(1)', 'http://', 'data:,x']) {
     test(`${JSON.stringify(address)} is refused`, () => {

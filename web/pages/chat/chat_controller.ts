@@ -31,6 +31,8 @@ export interface ChatParts {
   status: StatusBar;
   settings(): Settings;
   model(): LoadedModel | undefined;
+  /** Why no answer can be begun now; empty: it can. */
+  blockedReason(): string;
   /** Something that others show has changed. */
   changed(): void;
   act(remedy: Remedy): void;
@@ -71,7 +73,7 @@ export class ChatController implements Omit<MessageActions, 'copy'> {
   }
 
   send(text: string): void {
-    if (this.#running || !this.#parts.model()) return;
+    if (this.#running || this.#refuse()) return;
     this.conversation.addUser(text);
     this.#answer(this.conversation.addAnswer());
   }
@@ -84,14 +86,14 @@ export class ChatController implements Omit<MessageActions, 'copy'> {
 
   regenerate(): void {
     const turn = this.conversation.lastTurn;
-    if (this.#running || turn?.role !== 'assistant') return;
+    if (this.#running || turn?.role !== 'assistant' || this.#refuse()) return;
     this.conversation.addVariant(turn);
     this.#answer(turn);
   }
 
   edit(id: number, text: string): void {
     this.#replacing(() => {
-      if (!this.#parts.model()) return;
+      if (this.#refuse()) return;
       const before = this.conversation.toJSON();
       // The message's own answer is replaced in any case; only more than that is worth a word.
       const removed = this.conversation.editUser(id, text);
@@ -130,6 +132,13 @@ export class ChatController implements Omit<MessageActions, 'copy'> {
     const model = this.#parts.model();
     if (model) this.#parts.status.setContext(0, model.engine.info.nCtx);
     this.#parts.status.setSpeed(0);
+  }
+
+  /** Whether no answer can be begun; then it says why. */
+  #refuse(): boolean {
+    const reason = this.#parts.blockedReason();
+    if (reason !== '') this.#parts.toast.show(reason);
+    return reason !== '';
   }
 
   #reset(): void {
@@ -241,6 +250,7 @@ export class ChatController implements Omit<MessageActions, 'copy'> {
       tokens: usage.completionTokens,
       tokensPerSecond: timings.decodeTokensPerSecond,
       promptTokens: usage.promptTokens,
+      reusedTokens: usage.reusedTokens,
       promptMs: timings.prefillMs,
       seed: result.seed,
     };

@@ -7,6 +7,8 @@ export interface AnswerStats {
   tokens: number;
   tokensPerSecond: number;
   promptTokens: number;
+  /** Of the prompt, what the KV cache still held. */
+  reusedTokens: number;
   promptMs: number;
   seed: number;
 }
@@ -186,6 +188,7 @@ function readStats(value: unknown): AnswerStats | undefined {
     tokens: number('tokens'),
     tokensPerSecond: number('tokensPerSecond'),
     promptTokens: number('promptTokens'),
+    reusedTokens: number('reusedTokens'),
     promptMs: number('promptMs'),
     seed: number('seed'),
   };

@@ -63,8 +63,7 @@ export class EngineHost {
         return undefined;
       }
       const former = this.#loaded;
-      const name = choice.kind === 'default' ? choice.name : engine.info.model.name || choice.name;
-      this.#loaded = { choice, engine, kind: kindOf(choice, engine), name };
+      this.#loaded = { choice, engine, kind: kindOf(choice, engine), name: choice.name };
       await former?.engine.dispose();
       return this.#loaded;
     } catch (error) {

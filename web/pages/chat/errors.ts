@@ -3,7 +3,14 @@
 import type { ErrorCode } from 'headlight-wasm';
 import { isRecord } from '../shared/storage.js';
 
-export type Remedy = 'retry' | 'default-model' | 'free-memory' | 'settings' | 'new-chat' | 'model';
+export type Remedy =
+  | 'retry'
+  | 'reload'
+  | 'default-model'
+  | 'free-memory'
+  | 'default-options'
+  | 'settings'
+  | 'model';
 
 export interface Explanation {
   title: string;
@@ -63,8 +70,8 @@ const loadEntries: Record<ErrorCode, Entry> = {
     remedies: ['retry', 'model'],
   },
   Integrity: {
-    title: 'The download is damaged',
-    advice: 'The bytes are not those that were announced. Try again.',
+    title: 'The file is incomplete or damaged',
+    advice: 'Most often a download was cut off: get the file again, or choose another one.',
     remedies: ['retry', 'model'],
   },
   Aborted: {
@@ -79,8 +86,8 @@ const loadEntries: Record<ErrorCode, Entry> = {
   },
   BadOption: {
     title: 'A load option cannot be used here',
-    advice: 'Change the load options and try again.',
-    remedies: ['model'],
+    advice: 'Change the load options, or let Headlight choose them.',
+    remedies: ['default-options', 'model'],
   },
   Internal: {
     title: 'Something broke inside Headlight',
@@ -115,7 +122,7 @@ const chatEntries: Partial<Record<ErrorCode, Entry>> = {
   WorkerLost: {
     title: "The model's worker ended",
     advice: 'Most often the browser ran out of memory. Load the model again to go on.',
-    remedies: ['model', 'default-model'],
+    remedies: ['reload', 'default-model'],
   },
   BadOption: {
     title: 'A setting cannot be used',

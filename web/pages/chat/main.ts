@@ -11,7 +11,7 @@
 //   composer    input, send, stop, composer-note (why sending is blocked), jump-to-end
 //   status      context (role=meter inside), speed, runtime-button
 //   loading     load-strip; loading, load-bytes, load-cancel; no-model, strip-load-default;
-//               problem (role=alert; buttons with data-remedy="retry|default-model|free-memory|settings|model"), dismiss
+//               problem (role=alert; buttons with data-remedy="retry|reload|default-model|free-memory|default-options|settings|model"), dismiss
 //   dialogs     settings-dialog (system-prompt, field-temperature, field-topK, field-topP, field-minP,
 //               field-repetitionPenalty, field-maxTokens, field-seed, sampling-reset, export-markdown, export-json,
 //               keep-chat, clear-stored); model-dialog (model-info, info-name, reasons, model-files, load-default,

@@ -4,7 +4,13 @@ import { el } from '../shared/dom.js';
 import { formatMilliseconds, formatRate, plural } from '../shared/format.js';
 import { type IconName, icon } from '../shared/icons.js';
 import { AnswerBody } from './answer_parts.js';
-import { type AnswerTurn, activeVariant, type NoticeTurn, type UserTurn } from './conversation.js';
+import {
+  type AnswerStats,
+  type AnswerTurn,
+  activeVariant,
+  type NoticeTurn,
+  type UserTurn,
+} from './conversation.js';
 import { isSubmitKey } from './keys.js';
 import { spokenText } from './text/thinking.js';
 
@@ -124,6 +130,8 @@ export class AnswerView {
   #next = iconButton('right', 'Next answer', 'variant-next');
   #position = el('span', { class: 'variant-position', 'data-testid': 'variant-position' });
   #foot: HTMLElement;
+  #shownText: string | undefined;
+  #shownRunning = false;
 
   constructor(turn: AnswerTurn, actions: MessageActions) {
     this.#turn = turn;
@@ -155,6 +163,10 @@ export class AnswerView {
   /** The text of the active variant; `running`: more will come. */
   showText(running: boolean): void {
     const { text } = activeVariant(this.#turn);
+    // Rendering a long conversation anew on every change of the page would be slow.
+    if (text === this.#shownText && running === this.#shownRunning) return;
+    this.#shownText = text;
+    this.#shownRunning = running;
     this.#body.update(text, !running);
     this.element.classList.toggle('is-running', running);
     this.element.setAttribute('aria-busy', String(running));
@@ -192,11 +204,13 @@ export class AnswerView {
     this.#stats.textContent = stats
       ? `${plural(stats.tokens, 'token')} · ${formatRate(stats.tokensPerSecond)} tokens/s`
       : '';
-    this.#stats.title = stats
-      ? `Prompt: ${plural(stats.promptTokens, 'token')}, computed in ${formatMilliseconds(stats.promptMs)}. ` +
-        `Seed: ${stats.seed}`
-      : '';
+    this.#stats.title = stats ? describeStats(stats) : '';
   }
+}
+
+function describeStats({ promptTokens, reusedTokens, promptMs, seed }: AnswerStats): string {
+  const prompt = `Prompt: ${plural(promptTokens, 'token')}, ${reusedTokens} of them still in the KV cache`;
+  return `${prompt}; the rest took ${formatMilliseconds(promptMs)}. Seed: ${seed}`;
 }
 
 export class NoticeView {

@@ -25,6 +25,7 @@ function describeHeads(layers: readonly LayerInfo[]): string {
 export function describeModel({ model, nCtx, memory }: EngineInfo): InfoRow[] {
   const { weightsBytes, kvCacheBytes, workspaceBytes } = memory;
   return [
+    ...(model.name === '' ? [] : [{ term: 'Name in the file', value: model.name }]),
     { term: 'Architecture', value: model.architecture },
     { term: 'Parameters', value: formatCount(model.parametersUsed) },
     { term: 'Layers', value: String(model.layers.length) },

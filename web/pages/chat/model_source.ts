@@ -4,7 +4,7 @@ import type { ModelSource } from 'headlight-wasm';
 
 export interface ModelChoice {
   kind: 'default' | 'file' | 'url';
-  /** For people: a file name. */
+  /** For people: a file name without its ending. */
   name: string;
   source: ModelSource;
 }
@@ -60,7 +60,7 @@ export function choiceFromFiles(files: readonly File[]): Checked<ModelChoice> {
   const [first] = ordered.value;
   if (first === undefined) return { ok: false, message: 'No file was chosen.' };
   const source = ordered.value.length === 1 ? first : ordered.value;
-  return { ok: true, value: { kind: 'file', name: first.name, source } };
+  return { ok: true, value: { kind: 'file', name: modelName(first.name), source } };
 }
 
 /** @param base the page's address, for addresses without a host */
@@ -77,7 +77,13 @@ export function choiceFromUrl(typed: string, base: string): Checked<ModelChoice>
     return { ok: false, message: `The address must begin with https://, not ${url.protocol}` };
   }
   const lastPart = url.pathname.split('/').at(-1) ?? '';
-  return { ok: true, value: { kind: 'url', name: decode(lastPart) || url.hostname, source: url } };
+  const name = modelName(decode(lastPart)) || url.hostname;
+  return { ok: true, value: { kind: 'url', name, source: url } };
+}
+
+/** "a-00001-of-00003.gguf" and "a.gguf" -> "a". */
+function modelName(fileName: string): string {
+  return shardName.exec(fileName)?.[1] ?? fileName.replace(/\.gguf$/i, '');
 }
 
 function decode(part: string): string {

@@ -84,6 +84,7 @@ export class ChatPage {
       status: this.#status,
       settings: () => this.#settings,
       model: () => this.#models.model,
+      blockedReason: () => this.#models.blockedReason,
       changed: () => this.#changed(),
       act: (remedy) => this.#act(remedy, () => this.#chat.regenerate()),
     });
@@ -189,7 +190,12 @@ export class ChatPage {
       'default-model': () => void this.#models.load(defaultChoice(document.baseURI)),
       'free-memory': () => void this.#models.freeAndRetry(),
       settings: () => this.#settingsPanel.open(),
-      'new-chat': () => this.#chat.newChat(),
+      reload: () => void this.#models.reload(),
+      'default-options': () => {
+        this.#settings.load = defaultSettings().load;
+        saveSettings(this.#settings);
+        void this.#models.retry();
+      },
       model: () => this.#modelPanel.open(),
     };
     acts[remedy]();
@@ -197,7 +203,6 @@ export class ChatPage {
 
   async #copy(text: string): Promise<void> {
     const copied = await copyText(text);
-    this.#announcer.status(copied ? 'Copied' : 'The browser refused to copy');
     this.#toast.show(copied ? 'Copied' : 'The browser refused to copy. Select the text instead.');
   }
 
@@ -239,7 +244,7 @@ export class ChatPage {
     this.#modelPanel.update(this.#settings, model?.name ?? '', model?.engine.info);
     const state = running ? 'running' : model && !blockedReason ? 'ready' : model ? 'loading' : '';
     this.#showState(state || (blockedReason === 'No model is loaded.' ? 'no-model' : 'loading'));
-    if (!running) this.#save();
+    if (state === 'ready') this.#save();
   }
 
   #showState(state: 'loading' | 'ready' | 'running' | 'no-model' | string): void {

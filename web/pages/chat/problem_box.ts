@@ -7,7 +7,8 @@ const labels: Record<Remedy, string> = {
   'default-model': 'Load the default model',
   'free-memory': 'Unload the current model and try again',
   settings: 'Open the settings',
-  'new-chat': 'New chat',
+  reload: 'Load the model again',
+  'default-options': 'Use automatic options and try again',
   model: 'Choose a model',
 };
 

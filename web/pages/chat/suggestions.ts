@@ -1,4 +1,5 @@
-// What the empty page offers to try, and what may be asked next. For the default model: only what it was trained for.
+// What the empty page offers to try, and what may be asked next. For the default model: only what it was trained for and
+// gets right with any seed (30 of 30 tried, at the page's settings).
 
 export interface Suggestion {
   title: string;
@@ -23,13 +24,13 @@ const defaultModelSuggestions: readonly Suggestion[] = [
     prompt:
       'The code for box seven is 4192. The code for the red door is 8805. ' +
       'The code for gate two is 371. What is the code for the red door?',
-    followUps: ['What is the code for box seven?', 'What opens with 371?'],
+    followUps: ['What is the code for box seven?', 'What is the code for gate two?'],
   },
   {
     title: 'Who has what',
     prompt:
       'Tom has a red boat. Lily has a blue hat. Omar keeps a silver key under the rug. Who has the hat?',
-    followUps: ['Where is the key?', 'What colour is the boat?'],
+    followUps: ['Where is the key?', 'Who has the boat?'],
   },
   { title: 'Repeat after me', prompt: 'Repeat after me: café 你好 naïve', followUps: [] },
   { title: 'Introduce yourself', prompt: 'Who are you?', followUps: ['What can you do?'] },

@@ -1,4 +1,4 @@
-// A short message at the bottom of the page, at most with one button (Undo). It leaves by itself, but not while the
+// A short message under the header, at most with one button (Undo). It leaves by itself, but not while the
 // pointer or the focus is on it.
 import { el } from '../shared/dom.js';
 

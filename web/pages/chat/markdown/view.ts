@@ -73,7 +73,7 @@ function decorate(fragment: DocumentFragment): void {
     const frame = el('div', {
       class: 'table-frame',
       tabindex: 0,
-      role: 'region',
+      role: 'group',
       'aria-label': 'Table',
     });
     table.replaceWith(frame);

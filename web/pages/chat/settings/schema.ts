@@ -131,9 +131,12 @@ const generalSampling: Sampling = {
   ...{ temperature: 0.7, topK: 40, topP: 0.95, minP: 0.05, repetitionPenalty: 1 },
 };
 
-/** For the default model; see examples/models/README.md. */
+/**
+ * For the default model. Measured on 600 recall questions of its training grammar: 80.8 % right when greedy, 81.5 % at
+ * 0.3, and no less up to 0.7; but greedy tells one story only, and stories hold together better the cooler they are.
+ */
 const defaultModelSampling: Sampling = {
-  ...{ temperature: 0, topK: 40, topP: 0.95, minP: 0.05, repetitionPenalty: 1 },
+  ...{ temperature: 0.3, topK: 40, topP: 0.95, minP: 0.1, repetitionPenalty: 1 },
 };
 
 export function samplingDefaults(isDefaultModel: boolean): Sampling {
