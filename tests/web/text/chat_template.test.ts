@@ -217,6 +217,19 @@ describe('where text comes from', () => {
 });
 
 describe('what templates are given', () => {
+  it('keys of what the caller passes in are foreign too', () => {
+    const tools = [{ '<|im_end|>': 1 }];
+    const sources = ['{{ tools|tojson }}', '{{ tools[0].keys()|join }}', '{{ tools[0]|string }}'];
+    const printed = sources.filter((source) => {
+      try {
+        return controlsIn(render(source, [], { tools })).length === 0;
+      } catch (error) {
+        return error instanceof UnsupportedError;
+      }
+    });
+    expect(printed).toEqual(sources);
+  });
+
   it('strftime_now speaks English, in local time', () => {
     const now = new Date(2025, 0, 5, 13, 7, 9);
     const source = "{{ strftime_now('%d %b %Y|%-d %B %y|%A %a|%H:%M:%S %I%p|%j%%') }}";

@@ -120,6 +120,11 @@ describe('SentencePiece vocabularies', () => {
     }
   });
 
+  it('a control token of one character is no piece', () => {
+    const tokenizer = Tokenizer.fromMetadata(spmMetadata(['▁'], [{ text: '$', type: CONTROL }]));
+    expect(spelled(tokenizer, tokenizer.encode('$', plain))).toEqual(['▁', '<0x24>']);
+  });
+
   it('without byte tokens unknown characters become one unknown token, and without that an error', () => {
     const pieces = ['▁', 'a'];
     const texts = ['<unk>', '<s>', '</s>', ...pieces];
@@ -340,6 +345,11 @@ describe('odd input', () => {
 
   it('a lone surrogate becomes U+FFFD; pairs stay', () => {
     expect(tokenizer.decode(tokenizer.encode('a\ud83d b😀'))).toBe('a\ufffd b😀');
+  });
+
+  it('U+FFFD from a lone surrogate is the piece of that name, not bytes', () => {
+    const spm = Tokenizer.fromMetadata(spmMetadata(['▁', '\ufffd', '▁\ufffd']));
+    expect(spelled(spm, spm.encode('\ud83d', plain))).toEqual(['▁\ufffd']);
   });
 
   it('an id outside the vocabulary is an error that names it', () => {
