@@ -25,7 +25,8 @@ const modules: Readonly<Record<ModuleName, ModuleUrls>> = {
 };
 
 function startWorker(): Endpoint {
-  const worker = new Worker(new URL('./worker-node.js', import.meta.url));
+  // Flags of the program's own start, such as --input-type, are not for its workers.
+  const worker = new Worker(new URL('./worker-node.js', import.meta.url), { execArgv: [] });
   // A script that is done with its calls may end without dispose(): see setBusy.
   worker.unref();
   return {

@@ -26,10 +26,11 @@ export async function feedShard(
 ): Promise<number> {
   let received = 0;
   let complete = false;
+  let isGguf = true;
   for await (const chunk of source.chunks) {
     // More than the model needs: leave it.
     if (complete) return received;
-    if (received === 0) checkBeginning(chunk, source);
+    if (received === 0) isGguf = checkBeginning(chunk, source);
     received += chunk.byteLength;
     const wantsMore = await feedChunk(module, loader, chunk, hooks);
     hooks.onBytes(received);
@@ -38,6 +39,7 @@ export async function feedShard(
     // A complete file is read to its end all the same: browsers do not cache a download that was left.
   }
   if (complete) return received;
+  if (!isGguf) throw new BadModelError(`${source.label} is not a GGUF file`);
   throw endedEarly(loader, source, received);
 }
 
@@ -70,10 +72,10 @@ const LFS_START = 'version https://git-lfs.github.com/spec/';
 /** Enough for the mark of any of them. */
 const BEGINNING_BYTES = 256;
 
-/** Says what a file is that is not a model but that people often get in a model's place. */
-function checkBeginning(chunk: Uint8Array, source: OpenedSource): void {
+/** Whether it is GGUF. Throws for what people often get in a model's place; the loader knows other formats of models. */
+function checkBeginning(chunk: Uint8Array, source: OpenedSource): boolean {
   const start = new TextDecoder('latin1').decode(chunk.subarray(0, BEGINNING_BYTES));
-  if (start.startsWith('GGUF')) return;
+  if (start.startsWith('GGUF')) return true;
   const isUrl = /^https?:/.test(source.label);
   if (HTML_START.test(start) || (isUrl && /text\/html/.test(source.contentType))) {
     const message = `${source.label} is a web page, not a GGUF model`;
@@ -92,6 +94,7 @@ function checkBeginning(chunk: Uint8Array, source: OpenedSource): void {
       `${source.label} is a Git LFS pointer, not the model itself: fetch the file with 'git lfs pull' or download it`,
     );
   }
+  return false;
 }
 
 function endedEarly(loader: Loader, source: OpenedSource, received: number): HeadlightError {
