@@ -13,7 +13,7 @@ bool GgufParser::StepArray(GgufHeader& header) {
     case Field::kArrayType:
       return ReadArrayType();
     case Field::kArrayCount:
-      return ReadArrayCount(header);
+      return ReadArrayCount();
     case Field::kNumbers: {
       const size_t n = static_cast<size_t>(std::min<uint64_t>(n_missing_, in_.size()));
       numbers_.bytes.insert(numbers_.bytes.end(), in_.begin(),
@@ -54,7 +54,7 @@ bool GgufParser::ReadArrayType() {
   return true;
 }
 
-bool GgufParser::ReadArrayCount(GgufHeader& header) {
+bool GgufParser::ReadArrayCount() {
   if (!TakeNumber(n_elements_)) return false;
   if (n_elements_ > kMaxArrayCount) {
     ThrowBadModel("an array of " + NumberText(n_elements_) + " elements" + Place() + At() +
@@ -65,7 +65,6 @@ bool GgufParser::ReadArrayCount(GgufHeader& header) {
     CheckHeaderRoom(n_elements_ * sizeof(uint64_t));
     strings_ = {};
     field_ = Field::kElementLength;
-    if (n_elements_ == 0) StoreValue(header, std::exchange(strings_, {}));
     return true;
   }
   numbers_ = {};

@@ -70,7 +70,7 @@ class GgufParser {
   bool ReadKey(const GgufHeader& header);
   bool ReadValueType();
   bool ReadArrayType();
-  bool ReadArrayCount(GgufHeader& header);
+  bool ReadArrayCount();
   bool ReadNameLength();
   bool ReadDims();
   bool ReadTensorType();

@@ -13,15 +13,15 @@
 namespace headlight {
 
 struct LayerWeights {
-  const float* attention_norm = nullptr;    // [d_model]
-  PackedMatrix w_q;                         // [n_q_heads * d_qk, d_model]
-  PackedMatrix w_k;                         // [n_kv_heads * d_qk, d_model]
-  PackedMatrix w_v;                         // [n_kv_heads * d_v, d_model]
-  PackedMatrix w_o;                         // [d_model, n_q_heads * d_v]
-  const float* feed_forward_norm = nullptr; // [d_model]
-  PackedMatrix w_gate;                      // [d_ff, d_model]
-  PackedMatrix w_up;                        // [d_ff, d_model]
-  PackedMatrix w_down;                      // [d_model, d_ff]
+  const float* attention_norm = nullptr;     // [d_model]
+  PackedMatrix w_q;                          // [n_q_heads * d_qk, d_model]
+  PackedMatrix w_k;                          // [n_kv_heads * d_qk, d_model]
+  PackedMatrix w_v;                          // [n_kv_heads * d_v, d_model]
+  PackedMatrix w_o;                          // [d_model, n_q_heads * d_v]
+  const float* feed_forward_norm = nullptr;  // [d_model]
+  PackedMatrix w_gate;                       // [d_ff, d_model]
+  PackedMatrix w_up;                         // [d_ff, d_model]
+  PackedMatrix w_down;                       // [d_model, d_ff]
 };
 
 struct Model {

@@ -1,5 +1,6 @@
-// From a stream of file bytes to packed weights with no second copy: the header is parsed as it arrives, each tensor is
-// packed into its kernel layout as its bytes arrive, and the bytes are gone. One loader makes one Model.
+// From a stream of file bytes to packed weights with no second copy: the header is parsed as it
+// arrives, each tensor is packed into its kernel layout as its bytes arrive, and the bytes are
+// gone. One loader makes one Model.
 #ifndef HEADLIGHT_MODEL_MODEL_LOADER_H_
 #define HEADLIGHT_MODEL_MODEL_LOADER_H_
 
@@ -18,17 +19,20 @@ namespace headlight {
 class ModelLoader {
  public:
   enum class State : uint8_t {
-    kHeader,   // wants header bytes of the current shard
-    kPlanned,  // header complete: metadata() and spec() are readable; call Allocate() before more bytes
-    kData,     // wants tensor bytes
-    kShardDone,// every tensor of this shard is packed; BeginShard() for the next, or Finish() after the last
+    kHeader,     // wants header bytes of the current shard
+    kPlanned,    // header complete: metadata() and spec() are readable; call Allocate() before more
+                 // bytes
+    kData,       // wants tensor bytes
+    kShardDone,  // every tensor of this shard is packed; BeginShard() for the next, or Finish()
+                 // after the last
   };
 
   explicit ModelLoader(DotForm form);
   ~ModelLoader();
 
-  // Takes bytes of the current shard in order, in chunks of any size; returns how many it took (all of them, except that it
-  // stops at the end of the header until Allocate() was called). Bytes after the last tensor are ignored.
+  // Takes bytes of the current shard in order, in chunks of any size; returns how many it took (all
+  // of them, except that it stops at the end of the header until Allocate() was called). Bytes
+  // after the last tensor are ignored.
   size_t Append(std::span<const uint8_t> bytes);
   State state() const;
   // Reserves the packed weights of this shard. Throws Error(kOutOfMemory).
@@ -41,9 +45,10 @@ class ModelLoader {
   const GgufReader& metadata() const;  // of the first shard: vocabulary, template
   void DropMetadata();                 // frees the large arrays once they were handed on
   const ModelSpec& spec() const;
-  size_t weights_bytes() const;        // packed, known from the header(s) seen so far
+  size_t weights_bytes() const;  // packed, known from the header(s) seen so far
 
-  // The finished model. Throws Error(kBadModel) naming a tensor that is missing or a shard that is incomplete.
+  // The finished model. Throws Error(kBadModel) naming a tensor that is missing or a shard that is
+  // incomplete.
   std::shared_ptr<const Model> Finish();
 
  private:

@@ -154,7 +154,8 @@ std::vector<uint8_t> GgufWriter::Header() const {
     sink.Number(entry.type).Number(entry.offset.value_or(offset));
     offset = RoundUpTo(offset + entry.data.size(), alignment);
   }
-  if (!tensors_.empty()) sink.bytes.resize(RoundUpTo(sink.bytes.size(), alignment));
+  if (!tensors_.empty())
+    sink.bytes.resize(static_cast<size_t>(RoundUpTo(sink.bytes.size(), alignment)));
   return sink.bytes;
 }
 
@@ -166,7 +167,7 @@ std::vector<uint8_t> GgufWriter::File() const {
     uint64_t offset = RoundUpTo(end, alignment);
     if (place_by_offset) offset = entry.offset.value_or(offset);
     end = offset + entry.data.size();
-    file.resize(std::max<size_t>(file.size(), data_offset + end));
+    file.resize(std::max(file.size(), static_cast<size_t>(data_offset + end)));
     std::copy(entry.data.begin(), entry.data.end(),
               file.begin() + static_cast<ptrdiff_t>(data_offset + offset));
   }

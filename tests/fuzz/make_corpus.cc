@@ -38,6 +38,8 @@ GgufModelOptions Small() {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
+  doctest::Context context;  // the writer's own assertions need one
+  context.setAsDefaultForAssertsOutOfTestCases();
   const std::string folder = argv[1];
   GgufModelOptions options = Small();
   Write(folder, "f32", MakeGgufModel(options).writer.File());

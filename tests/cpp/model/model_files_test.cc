@@ -24,7 +24,7 @@ std::vector<float> FileValues(const std::vector<uint8_t>& file, const GgufReader
                               const GgufTensor& tensor) {
   const TensorTypeTraits& traits = *FindTensorType(static_cast<uint32_t>(tensor.type));
   const uint8_t* block = file.data() + header.data_offset() + tensor.offset;
-  std::vector<float> values(tensor.n_rows() * tensor.n_cols());
+  std::vector<float> values(static_cast<size_t>(tensor.n_rows() * tensor.n_cols()));
   for (size_t i = 0; i < values.size(); i += traits.n_block, block += traits.block_bytes) {
     DecodeBlock(tensor.type, block, values.data() + i);
   }

@@ -81,7 +81,7 @@ TEST_CASE("model_loader: files of a split model that do not fit together are ref
       {"another model's file", [&](auto& f) { f[1].Raw("split.count", 2, u16(4)); },
        ErrorCode::kBadModel, "split in 4"},
       {"count beyond all reason", [&](auto& f) { f[0].Raw("split.count", 2, u16(65535)); },
-       ErrorCode::kBadModel, "65535"},
+       ErrorCode::kBadModel, "at most 1000"},
       {"a tensor in two files", [](auto& f) { f[2].Tensor(f[1].tensor("blk.0.ffn_norm.weight")); },
        ErrorCode::kBadModel, "occurs in two"},
       {"a tensor in none", [](auto& f) { f[1].RemoveTensor("blk.0.ffn_norm.weight"); },
@@ -121,6 +121,21 @@ TEST_CASE("model_loader: a cut file of a split model is named before the next be
   CHECK(error.code() == ErrorCode::kBadModel);
   CHECK(Contains(error.message(), "file 1"));
   CHECK(Detail(error, "offset") == std::to_string(files[0].size()));
+}
+
+TEST_CASE("model_loader: a file that ends right after its header says so with its own offset") {
+  const std::vector<GgufWriter> writers = Split(MakeGgufModel({}), 2, true);
+  ModelLoader loader(DotForm::kWide);
+  const std::vector<uint8_t> first = writers[0].File();
+  const size_t n_header = loader.Append(first);
+  loader.Allocate();
+  loader.Append(std::span(first).subspan(n_header));
+  loader.BeginShard();
+  CHECK(loader.Append(writers[1].Header()) == writers[1].Header().size());
+  CHECK(loader.state() == ModelLoader::State::kPlanned);
+  const Error error = ErrorOf([&] { loader.Finish(); });
+  CHECK(Detail(error, "offset") == std::to_string(writers[1].Header().size()));
+  CHECK(Contains(error.message(), "file 2"));
 }
 
 }  // namespace headlight::testing

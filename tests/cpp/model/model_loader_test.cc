@@ -240,7 +240,7 @@ TEST_CASE(
   GgufTensorEntry& entry = file.writer.tensor("blk.0.attn_v.weight");
   const TensorType type = TensorType::kMXFP4;  // blocks of 32 columns, 17 bytes
   entry.type = static_cast<uint32_t>(type);
-  entry.data.resize(entry.dims[0] * entry.dims[1] / 32 * 17);
+  entry.data.resize(static_cast<size_t>(entry.dims[0] * entry.dims[1] / 32 * 17));
   ModelLoader loader(DotForm::kWide);
   if (FindTensorType(entry.type)->supported) {
     MESSAGE("SKIPPED: MXFP4 has a decoder by now");
