@@ -7,6 +7,8 @@ export interface ServeOptions {
   port?: number;
   /** Send COOP and COEP (default true). */
   isolation?: boolean;
+  /** Another policy than the pages', or none. */
+  contentSecurityPolicy?: string | false;
 }
 
 export interface RunningServer {
@@ -17,4 +19,7 @@ export interface RunningServer {
 }
 
 export declare function serve(options: ServeOptions): Promise<RunningServer>;
-export declare function responseHeaders(isolation: boolean): Record<string, string>;
+export declare function responseHeaders(
+  isolation: boolean,
+  contentSecurityPolicy?: string | false,
+): Record<string, string>;

@@ -4,7 +4,6 @@ import path from 'node:path';
 import type { Browser } from 'puppeteer-core';
 import { build, createServer, type ViteDevServer } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-// @ts-expect-error: a script of the project without declarations
 import { responseHeaders, serve } from '../../../web/serve.mjs';
 import { type Outcome, openApp, startChromium } from './chromium.js';
 import { filesUnder, type PackedApp, packApp } from './packed_app.js';

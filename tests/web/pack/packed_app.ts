@@ -85,7 +85,7 @@ export function packApp(): PackedApp {
   };
 }
 
-function write(root: string, name: string, text: string): void {
+export function write(root: string, name: string, text: string): void {
   mkdirSync(path.join(root, path.dirname(name)), { recursive: true });
   writeFileSync(path.join(root, name), text);
 }
