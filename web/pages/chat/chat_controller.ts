@@ -69,6 +69,7 @@ export class ChatController implements Omit<MessageActions, 'copy'> {
       droppedIds: this.#droppedIds,
       nCtx: this.#parts.model()?.engine.info.nCtx ?? 0,
     });
+    this.#parts.follower.setActive(!this.conversation.isEmpty);
     this.#parts.follower.contentChanged();
   }
 

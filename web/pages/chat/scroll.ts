@@ -26,6 +26,7 @@ export function followsAfter(following: boolean, before: ScrollState, now: Scrol
 export class ScrollFollower {
   #element: HTMLElement;
   #following = true;
+  #active = true;
   #last: ScrollState;
   #onChange: (following: boolean) => void;
 
@@ -38,9 +39,17 @@ export class ScrollFollower {
     new ResizeObserver(() => this.contentChanged()).observe(element);
   }
 
+  /** An empty page has no end to follow: it is read from the top. */
+  setActive(active: boolean): void {
+    if (active === this.#active) return;
+    this.#active = active;
+    if (!active) this.#element.scrollTop = 0;
+    this.#set(true);
+  }
+
   /** Call after the content changed. */
   contentChanged(): void {
-    if (this.#following) this.#element.scrollTop = this.#element.scrollHeight;
+    if (this.#following && this.#active) this.#element.scrollTop = this.#element.scrollHeight;
     this.#last = this.#state();
   }
 
@@ -52,7 +61,7 @@ export class ScrollFollower {
 
   #scrolled(): void {
     const now = this.#state();
-    this.#set(followsAfter(this.#following, this.#last, now));
+    if (this.#active) this.#set(followsAfter(this.#following, this.#last, now));
     this.#last = now;
   }
 

@@ -9,6 +9,8 @@ const nearlyFull = 0.85;
 export class StatusBar {
   #context = byId('context', HTMLElement);
   #meter = byId('context-meter', HTMLMeterElement);
+  #bar = byId('context-bar', HTMLElement);
+  #fill = byId('context-fill', HTMLElement);
   #text = byId('context-text', HTMLElement);
   #speed = byId('speed', HTMLElement);
   #runtime = byId('runtime-button', HTMLButtonElement);
@@ -16,9 +18,12 @@ export class StatusBar {
   setContext(tokens: number, nCtx: number): void {
     this.#context.hidden = false;
     this.#meter.max = nCtx;
-    this.#meter.high = nearlyFull * nCtx;
     this.#meter.value = tokens;
     this.#meter.setAttribute('aria-valuetext', `${tokens} of ${nCtx} tokens`);
+    // The bar that is seen: <meter> itself cannot be styled alike in all browsers.
+    const share = nCtx > 0 ? Math.min(1, tokens / nCtx) : 0;
+    this.#fill.style.width = `${(100 * share).toFixed(1)}%`;
+    this.#bar.classList.toggle('is-nearly-full', share >= nearlyFull);
     const unit = el('span', { class: 'unit' }, ' tokens');
     this.#text.replaceChildren(`${formatInteger(tokens)} / ${formatInteger(nCtx)}`, unit);
   }
