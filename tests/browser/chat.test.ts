@@ -1,0 +1,96 @@
+// The chat page end to end in real browsers, served with the headers of `npm start`: it loads, answers, stops, takes a
+// dropped file, says what is wrong with a broken one, complains nowhere and asks nobody else for anything.
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { serve } from '../../web/serve.mjs';
+import { isInstalled, openTab, settings } from './support/browsers.js';
+import { answerFinished, ask, dropFile, openChat, patienceMs, send } from './support/chat.js';
+import { type Tab, textOf, until } from './support/tab.js';
+
+const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
+const modelUrl = 'models/default-q8_0.gguf';
+
+describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
+  // The title of a skipped test says why.
+  const skip = !isInstalled(engine);
+  const test = skip ? it.skip : it;
+  const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+  let tab: Tab;
+  let server: Awaited<ReturnType<typeof serve>>;
+
+  beforeAll(async () => {
+    if (skip) return;
+    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
+    server = await serve({ mounts: { '/': pages }, isolation });
+    tab = await openTab(engine);
+    await openChat(tab, server.url);
+  });
+
+  afterAll(async () => {
+    await tab?.close();
+    await server?.close();
+  });
+
+  afterEach(async () => {
+    if (skip) return;
+    expect(await tab.problems(), 'console').toEqual([]);
+    const foreign = (await tab.requests()).filter(
+      (url) => !url.startsWith(server.url) && !url.startsWith('data:') && !url.startsWith('blob:'),
+    );
+    expect(foreign, 'requests to others').toEqual([]);
+  });
+
+  test(`the default model loads by itself and recalls a fact of the conversation${why}`, async () => {
+    await ask(tab, 'My name is Nora. I keep a green kite in the attic.');
+    const answer = await ask(tab, 'What colour is my kite?');
+    expect(answer.toLowerCase()).toContain('green');
+  });
+
+  test(`isolation and the page's idea of it agree${why}`, async () => {
+    expect(await tab.run(() => globalThis.crossOriginIsolated === true)).toBe(isolation);
+    const runtime = await textOf(tab, 'runtime-button');
+    expect(runtime).toMatch(engine === 'webkit' ? /simd/i : /relaxed/i);
+  });
+
+  test(`stop ends the answer, keeps what was written, and the next question works${why}`, async () => {
+    await tab.click('new-chat');
+    await send(tab, 'Tell me a story about a fox.');
+    await until(tab, 'the first words', patienceMs, () => {
+      const bodies = document.querySelectorAll<HTMLElement>('[data-testid="answer-body"]');
+      return (bodies.item(bodies.length - 1)?.textContent?.trim().length ?? 0) > 0;
+    });
+    await tab.press('Escape');
+    const partial = await answerFinished(tab);
+    expect(partial.trim()).not.toBe('');
+    expect((await ask(tab, 'Who are you?')).trim()).not.toBe('');
+  });
+
+  test(`a dropped GGUF file is loaded and answers${why}`, async () => {
+    await dropFile(tab, modelUrl, 'dropped-by-hand.gguf');
+    await until(tab, 'the dropped model', patienceMs, () => {
+      const shown = document.querySelector<HTMLElement>(
+        '[data-testid="model-button"]',
+      )?.textContent;
+      return document.body.dataset.state === 'ready' && shown?.includes('dropped-by-hand');
+    });
+    expect(await ask(tab, 'Who are you?')).toMatch(/language model/i);
+  });
+
+  test(`a broken file gives a readable error and the page goes on working${why}`, async () => {
+    await dropFile(tab, modelUrl, 'cut.gguf', 100_000);
+    await until(tab, 'the error', patienceMs, () =>
+      document.querySelector('[data-testid="problem"]'),
+    );
+    const problem = await textOf(tab, 'problem');
+    expect(problem).toMatch(/ends|cut|incomplete|truncated|too short/i);
+    expect(problem).not.toMatch(/undefined|\[object|RuntimeError/);
+    if ((await tab.run(() => document.body.dataset.state)) !== 'ready') {
+      await tab.run(() =>
+        document.querySelector<HTMLElement>('[data-remedy="default-model"]')?.click(),
+      );
+      await until(tab, 'a usable model', patienceMs, () => document.body.dataset.state === 'ready');
+    }
+    expect(await ask(tab, 'Who are you?')).toMatch(/language model/i);
+  });
+});

@@ -1,0 +1,82 @@
+// Chromium and Firefox through puppeteer-core.
+import puppeteer, { type Browser, type ConsoleMessage, type Page } from 'puppeteer-core';
+import type { EngineName, Tab } from './tab.js';
+
+// As root Chromium needs --no-sandbox; the rest keeps it from looking for a network at start.
+const chromiumArgs = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+const keyNames = { Enter: 'Enter', Escape: 'Escape' } as const;
+
+class PuppeteerTab implements Tab {
+  readonly #problems: string[] = [];
+  readonly #requests: string[] = [];
+
+  constructor(
+    readonly engine: EngineName,
+    readonly browser: Browser,
+    readonly page: Page,
+  ) {
+    page.on('console', (message: ConsoleMessage) => {
+      if (message.type() === 'error' || message.type() === 'warn')
+        this.#problems.push(message.text());
+    });
+    page.on('pageerror', (error) => this.#problems.push(String(error)));
+    page.on('request', (request) => this.#requests.push(request.url()));
+  }
+
+  async open(url: string): Promise<void> {
+    this.#problems.length = 0;
+    this.#requests.length = 0;
+    await this.page.goto(url);
+  }
+
+  run<A extends unknown[], R>(script: (...args: A) => R | Promise<R>, ...args: A): Promise<R> {
+    return this.page.evaluate(script as never, ...(args as unknown as [])) as Promise<R>;
+  }
+
+  async click(testid: string): Promise<void> {
+    await this.page.locator(`[data-testid="${testid}"]`).click();
+  }
+
+  async type(testid: string, text: string): Promise<void> {
+    await this.page.locator(`[data-testid="${testid}"]`).fill(text);
+    await this.page.focus(`[data-testid="${testid}"]`);
+  }
+
+  async press(key: keyof typeof keyNames): Promise<void> {
+    await this.page.keyboard.press(keyNames[key]);
+  }
+
+  async problems(): Promise<string[]> {
+    return [...this.#problems];
+  }
+
+  async requests(): Promise<string[]> {
+    return [...this.#requests];
+  }
+
+  async close(): Promise<void> {
+    await this.browser.close();
+  }
+}
+
+export async function openPuppeteerTab(
+  engine: 'chromium' | 'firefox',
+  executablePath: string,
+): Promise<Tab> {
+  const browser = await puppeteer.launch({
+    browser: engine === 'firefox' ? 'firefox' : 'chrome',
+    executablePath,
+    headless: true,
+    args: engine === 'firefox' ? [] : chromiumArgs,
+  });
+  return new PuppeteerTab(engine, browser, await browser.newPage());
+}
