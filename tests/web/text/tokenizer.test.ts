@@ -5,6 +5,7 @@ import { defaultModelMetadata, golden } from './files.js';
 import {
   bpeMetadata,
   CONTROL,
+  NORMAL,
   randomSource,
   referenceBpe,
   referenceSpm,
@@ -274,6 +275,18 @@ describe('special tokens in text', () => {
     );
     expect(content).not.toContain(idOf('<|user|>'));
     expect(template).toEqual([idOf('<|user|>')]);
+  });
+
+  it('segments: merging does not yield what was not matched', () => {
+    for (const type of [CONTROL, USER_DEFINED]) {
+      const merged = bpeMetadata('gpt-2', ['<||>']);
+      const texts = merged.strings('tokenizer.ggml.tokens') ?? [];
+      const id = texts.indexOf('<||>');
+      const types = Int32Array.from(texts, (_, i) => (i === id ? type : NORMAL));
+      const bpe = Tokenizer.fromMetadata(merged.with({ 'tokenizer.ggml.token_type': types }));
+      const parts = [{ text: '<||>', special: false }];
+      expect(spelled(bpe, bpe.encodeSegments(parts))).toEqual(['<||', '>']);
+    }
   });
 
   it('segments: no control token reaches from one segment into content', () => {

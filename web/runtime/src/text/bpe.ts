@@ -7,7 +7,7 @@ import { BadModelError } from '../errors.js';
 import { BYTE_LEVEL_CHARS, SPACE_MARK } from './pieces.js';
 import type { PreTokenizer } from './pre_tokenizers.js';
 import { TokenType } from './token_type.js';
-import { mergeResult, type Vocabulary } from './vocabulary.js';
+import type { Vocabulary } from './vocabulary.js';
 
 /** Ids of a text without special tokens. @throws BadModelError if the vocabulary cannot spell it. */
 export type PieceEncoder = (text: string) => readonly number[];
@@ -19,8 +19,7 @@ export type PieceEncoder = (text: string) => readonly number[];
  */
 export const MAX_WORD_LENGTH = 16384;
 
-// Stands for "no token spells this". It cannot come from text: merges never build it, and words of
-// one character are shorter.
+// Stands for "no token spells this". It is no token, and text cannot become it.
 const UNKNOWN = '\u0000unknown';
 const NO_TOKEN = -1;
 const NOT_MERGED = 0xffffffff;
@@ -47,24 +46,18 @@ export function createPieceEncoder(vocabulary: Vocabulary): PieceEncoder {
     },
     {},
   );
+  const { plain, ids: special } = vocabulary;
   const model = library.model as BPE;
-  const known = new Map<string, number>();
-  if (spm) {
-    fillSpm(vocabulary, known);
-    model.bpe_ranks = new ScoreRanks(vocabulary, known);
-  } else {
-    model.bpe_ranks = fillBpe(vocabulary, known);
-  }
-  known.set(UNKNOWN, vocabulary.ids.unknown ?? NO_TOKEN);
-  model.tokens_to_ids = known;
-  model.unk_token_id = vocabulary.ids.unknown ?? NO_TOKEN;
+  model.tokens_to_ids = plain as Map<string, number>; // the library only reads it
+  model.bpe_ranks = spm ? new ScoreRanks(vocabulary) : mergeRanks(vocabulary);
+  model.unk_token_id = special.unknown ?? NO_TOKEN;
 
   return (text) => {
     const input = vocabulary.removeExtraWhitespaces ? collapseSpaces(text) : text;
     if (input === '') return [];
     const { ids } = library.encode(input, { add_special_tokens: false });
-    if (vocabulary.ids.unknown === undefined && ids.includes(NO_TOKEN)) {
-      throw unspellable(text, spm, known);
+    if (special.unknown === undefined && ids.includes(NO_TOKEN)) {
+      throw unspellable(text, spm, plain);
     }
     return ids;
   };
@@ -119,13 +112,6 @@ function boundWords(): object {
   return isolate(`[\\s\\S]{1,${MAX_WORD_LENGTH}}`);
 }
 
-function fillSpm({ texts, types }: Vocabulary, known: Map<string, number>): void {
-  texts.forEach((text, id) => {
-    const type = types[id];
-    if (text !== '' && (type === TokenType.Normal || type === TokenType.Byte)) known.set(text, id);
-  });
-}
-
 // The library asks for the rank of a pair with the JSON of [left, right] as the key. Both tables below
 // answer from what the file holds; a Map with such keys for all of a model's merges would take 40 MB
 // and half of the start-up time at 280,000 merges, and SentencePiece has no list of merges at all.
@@ -147,11 +133,11 @@ class MergeRanks extends Map<string, number> {
  */
 class ScoreRanks extends Map<string, number> {
   private readonly rankOfId: Uint32Array;
-  private readonly known: ReadonlyMap<string, number>;
+  private readonly pieces: ReadonlyMap<string, number>;
 
-  constructor({ scores, types }: Vocabulary, known: ReadonlyMap<string, number>) {
+  constructor({ scores, types, plain }: Vocabulary) {
     super();
-    this.known = known;
+    this.pieces = plain;
     this.rankOfId = new Uint32Array(types.length).fill(NOT_MERGED);
     const ids = Array.from(types.keys()).filter((id) => types[id] === TokenType.Normal);
     const score = (id: number | undefined): number => scores?.[id as number] ?? 0;
@@ -165,31 +151,20 @@ class ScoreRanks extends Map<string, number> {
   }
 
   override get(key: string): number | undefined {
-    const id = this.known.get(joinPair(key, ''));
+    const id = this.pieces.get(joinPair(key, ''));
     if (id === undefined) return undefined;
     const rank = this.rankOfId[id];
     return rank === NOT_MERGED ? undefined : rank;
   }
 }
 
-/** Fills the table of tokens that merging may yield and returns the ranks of the merges. */
-function fillBpe(vocabulary: Vocabulary, known: Map<string, number>): MergeRanks {
-  const { texts, types, idOf, merges } = vocabulary;
-  texts.forEach((text, id) => {
-    if (text !== '' && types[id] === TokenType.Normal) known.set(text, id);
-  });
+function mergeRanks({ types, merges, mergeIds }: Vocabulary): MergeRanks {
   const ranks = new MergeRanks();
-  for (let rank = 0; rank < merges.length; rank++) {
-    const merge = merges[rank] as string;
-    const result = mergeResult(merge);
-    let id = known.get(result);
-    if (id === undefined) {
-      // vocabulary.ts has checked that the token exists; control tokens are not made from text.
-      id = idOf.get(result) as number;
-      if (types[id] !== TokenType.UserDefined) continue;
-      known.set(result, id);
-    }
-    if (!ranks.has(merge)) ranks.set(merge, rank);
+  // Backwards: of a merge that is listed twice the first counts.
+  for (let rank = merges.length - 1; rank >= 0; rank--) {
+    // Special tokens are not made by merging; those that match in any text were cut out before.
+    const normal = types[mergeIds[rank] as number] === TokenType.Normal;
+    if (normal) ranks.set(merges[rank] as string, rank);
   }
   return ranks;
 }

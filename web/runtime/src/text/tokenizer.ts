@@ -98,7 +98,7 @@ export class Tokenizer {
 
   /** The id of the token that the vocabulary spells so, e.g. '<|im_start|>'. */
   idOf(tokenText: string): number | undefined {
-    return this.vocabulary.idOf.get(tokenText);
+    return this.vocabulary.special.get(tokenText) ?? this.vocabulary.plain.get(tokenText);
   }
 
   /** The bytes a token stands for; may end within a UTF-8 character. */

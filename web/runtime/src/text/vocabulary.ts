@@ -17,6 +17,8 @@ export interface Vocabulary {
   readonly scores: Float32Array | Int32Array | Uint32Array | undefined;
   /** 'bpe' only: "left right", best first. */
   readonly merges: readonly string[];
+  /** The id that each merge yields. */
+  readonly mergeIds: Int32Array;
   readonly pre: PreTokenizer;
   readonly ids: SpecialIds;
   readonly addBos: boolean;
@@ -25,8 +27,10 @@ export interface Vocabulary {
   readonly removeExtraWhitespaces: boolean;
   /** Phi-3: white space after a special token belongs to that token. */
   readonly stripAfterSpecial: boolean;
-  /** Every token text but empty ones -> id. */
-  readonly idOf: ReadonlyMap<string, number>;
+  /** Text -> id of the tokens that merging may yield: normal ones, and for 'spm' bytes. */
+  readonly plain: ReadonlyMap<string, number>;
+  /** Text -> id of all others: control, unknown, user-defined, unused. */
+  readonly special: ReadonlyMap<string, number>;
 }
 
 const KEY = 'tokenizer.ggml.';
@@ -49,7 +53,7 @@ export function readVocabulary(meta: GgufMetadata): Vocabulary {
   const idOf = indexTexts(texts);
   const { ids, types } = classifyTokens(meta, kind, texts, idOf, readTypes(meta, texts));
   const scores = kind === 'spm' ? readScores(meta, texts.length) : undefined;
-  const merges = kind === 'bpe' ? readMerges(meta, idOf) : [];
+  const { merges, mergeIds } = kind === 'bpe' ? readMerges(meta, idOf) : NO_MERGES;
   const pre =
     kind === 'bpe' ? preTokenizerFor(text(meta, `${KEY}pre`)) : preTokenizerFor('default');
   const name = text(meta, 'general.name')?.toLowerCase() ?? '';
@@ -59,9 +63,11 @@ export function readVocabulary(meta: GgufMetadata): Vocabulary {
     types,
     scores,
     merges,
+    mergeIds,
     pre,
     ids,
-    idOf,
+    special: takeOutSpecial(idOf, { kind, texts, types }),
+    plain: idOf,
     // SentencePiece models start with BOS and a space unless the file says otherwise.
     addBos: flag(meta, `${KEY}add_bos_token`) ?? (kind === 'spm' || pre.addBos),
     addEos: flag(meta, `${KEY}add_eos_token`) ?? false,
@@ -146,37 +152,52 @@ function readScores(meta: GgufMetadata, nTokens: number): Vocabulary['scores'] {
   return scores;
 }
 
-function readMerges(meta: GgufMetadata, idOf: ReadonlyMap<string, number>): readonly string[] {
+type Merges = Pick<Vocabulary, 'merges' | 'mergeIds'>;
+const NO_MERGES: Merges = { merges: [], mergeIds: new Int32Array() };
+
+function readMerges(meta: GgufMetadata, idOf: ReadonlyMap<string, number>): Merges {
   const key = `${KEY}merges`;
   const merges = meta.strings(key);
   if (merges === undefined) {
     throw new BadModelError(
       `${key} is missing: a BPE vocabulary needs its merges. Convert again.`,
-      {
-        key,
-      },
+      { key },
     );
   }
+  const mergeIds = new Int32Array(merges.length);
   for (let index = 0; index < merges.length; index++) {
     const merge = merges[index] as string;
-    const space = merge.indexOf(' ', 1);
+    const space = merge.indexOf(' ', 1); // tokens may begin with one, not contain one
     const left = merge.slice(0, Math.max(space, 0));
     const right = merge.slice(space + 1);
-    if (idOf.has(left) && idOf.has(right) && idOf.has(left + right)) continue;
-    const missing = [left, right, left + right].find((piece) => !idOf.has(piece)) ?? '';
-    throw new BadModelError(
-      `${key}[${index}] is ${JSON.stringify(merge)}, but the vocabulary has no token ` +
-        `${JSON.stringify(missing)}. Convert the model again.`,
-      { key, index, missing },
-    );
+    const id = idOf.get(left + right);
+    if (id === undefined || !idOf.has(left) || !idOf.has(right)) {
+      const missing = [left, right, left + right].find((piece) => !idOf.has(piece)) ?? '';
+      throw new BadModelError(
+        `${key}[${index}] is ${JSON.stringify(merge)}, but the vocabulary has no token ` +
+          `${JSON.stringify(missing)}. Convert the model again.`,
+        { key, index, missing },
+      );
+    }
+    mergeIds[index] = id;
   }
-  return merges;
+  return { merges, mergeIds };
 }
 
-/** What "left right" merges into; the separator is the first space but one in front. */
-export function mergeResult(merge: string): string {
-  const space = merge.indexOf(' ', 1);
-  return merge.slice(0, space) + merge.slice(space + 1);
+/** Moves the tokens that plain text must not become out of `idOf` into a map of their own. */
+function takeOutSpecial(
+  idOf: Map<string, number>,
+  { kind, texts, types }: Pick<Vocabulary, 'kind' | 'texts' | 'types'>,
+): ReadonlyMap<string, number> {
+  const special = new Map<string, number>();
+  texts.forEach((text, id) => {
+    const type = types[id];
+    const plain = type === TokenType.Normal || (type === TokenType.Byte && kind === 'spm');
+    if (plain || text === '') return;
+    special.set(text, id);
+    idOf.delete(text);
+  });
+  return special;
 }
 
 function checkLength(key: string, length: number, nTokens: number): void {
