@@ -80,10 +80,7 @@ void KeepTopP(double top_p, bool sorted, std::vector<Candidate>& candidates) {
 }
 
 void KeepMinP(double min_p, std::vector<Candidate>& candidates) {
-  double best = 0.0;
-  for (const Candidate& candidate : candidates) best = std::max(best, candidate.weight);
-  std::erase_if(candidates,
-                [&](const Candidate& candidate) { return candidate.weight < min_p * best; });
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < min_p; });
 }
 
 uint32_t DrawCandidate(std::span<const Candidate> candidates, double uniform) noexcept {

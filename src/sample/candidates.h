@@ -29,7 +29,8 @@ void WeighCandidates(float max_logit, double temperature, std::vector<Candidate>
 // sampling, arXiv 1904.09751), best first. At least one stays.
 void KeepTopP(double top_p, bool sorted, std::vector<Candidate>& candidates);
 
-// Drops candidates of less than min_p times the best weight (arXiv 2407.01082), keeping the order.
+// Drops candidates of less than min_p times the weight of the best token, which is 1 (arXiv
+// 2407.01082), keeping the order.
 void KeepMinP(double min_p, std::vector<Candidate>& candidates);
 
 // The id where the running sum of weights passes uniform * total, uniform in [0, 1).

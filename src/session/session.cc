@@ -143,7 +143,7 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
   return prompt;
 }
 
-// Rows of an unfinished chunk are above the cut or were never live.
+// Every run begins here, so an unfinished chunk of the one before is forgotten: its rows were never live.
 void Session::Impl::CutTo(size_t n_tokens) {
   has_chunk = false;
   history.resize(n_tokens);
@@ -154,7 +154,6 @@ void Session::Impl::CutTo(size_t n_tokens) {
 void Session::Impl::EndRun(FinishReason reason) {
   run.reset();
   finish = reason;
-  has_chunk = false;
 }
 
 void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
@@ -222,7 +221,6 @@ void Session::Impl::Compute(const Prompt& prompt, bool all_positions, std::vecto
     StartPromptChunk(prompt, wanted, out.data());
     do {
       if (cancel.exchange(0) != 0) {
-        has_chunk = false;
         throw Error(ErrorCode::kAborted, "the computation of logits was cancelled");
       }
     } while (decoder.Step());

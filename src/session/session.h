@@ -30,7 +30,7 @@ struct SessionOptions {
 
 // A cache for more than this costs memory that few conversations use; a caller can ask for more.
 inline constexpr size_t kDefaultMaxCtx = 4096;
-inline constexpr size_t kDefaultPrefillChunk = 128;
+inline constexpr size_t kDefaultPrefillChunk = 64;
 // Beyond, a step only gets longer (so Advance overshoots its budget) and the workspace larger.
 inline constexpr size_t kMaxPrefillChunk = 1024;
 

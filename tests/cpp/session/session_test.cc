@@ -41,7 +41,9 @@ TEST_CASE("session: the plan has the defaults, refuses what the model cannot do 
     options.prefill_chunk = 1000;  // more than the context
     options.activations = activations;
     options.kv_format = {CacheType::kF16, CacheType::kF32};
-    const TestModel test = SmallSessionModel();
+    ModelSpec large_vocabulary = SmallSessionSpec();
+    large_vocabulary.vocab_size = 2000;
+    const TestModel test = MakeTestModel(large_vocabulary, TensorType::kQ8_0, 1);
     ThreadPool pool(1);
     const size_t before = AlignedBytesAllocated();
     const Session session(test.model, options, pool);
