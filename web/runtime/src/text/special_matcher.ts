@@ -19,12 +19,13 @@ interface TrieNode {
   id: number; // -1: no token ends here
 }
 
-interface Match {
-  readonly id: number;
-  readonly start: number;
-  readonly end: number;
-  readonly nBytes: number;
+/** Text not yet cut, and where it starts in the whole. */
+interface Uncut {
+  readonly text: string;
+  readonly offset: number;
 }
+
+type Control = 'anywhere' | 'nowhere' | readonly Range[];
 
 // User-defined tokens (type 4) match in any text. Those that look like a turn's delimiter must not in
 // chat content, or content could start a turn of its own; files often give them this type.
@@ -61,10 +62,14 @@ export class SpecialMatcher {
    * @param control where control and unknown tokens (and user-defined ones that look like them) may be
    *   found: a match must lie within one range. 'anywhere' and 'nowhere' leave the look-alikes alone.
    */
-  split(text: string, control: 'anywhere' | 'nowhere' | readonly Range[]): Fragment[] {
-    const matches = this.find(text).filter((match) => this.allowed(match, control));
-    if (matches.length === 0) return text === '' ? [] : [text];
-    return this.cut(text, this.choose(text, matches));
+  split(text: string, control: Control): Fragment[] {
+    let fragments: (Uncut | number)[] = text === '' ? [] : [{ text, offset: 0 }];
+    for (const id of this.present(text)) {
+      fragments = fragments.flatMap((fragment) =>
+        typeof fragment === 'number' ? fragment : this.cut(fragment, id, control),
+      );
+    }
+    return fragments.map((fragment) => (typeof fragment === 'number' ? fragment : fragment.text));
   }
 
   private insert(piece: string, id: number): void {
@@ -81,56 +86,47 @@ export class SpecialMatcher {
     node.id = id;
   }
 
-  private find(text: string): Match[] {
-    const matches: Match[] = [];
+  /** The special tokens that occur in the text, the longest first: a few of possibly thousands. */
+  private present(text: string): number[] {
+    const found = new Set<number>();
     for (let start = 0; start < text.length; start++) {
       let node = this.root.next.get(text[start] as string);
       for (let end = start + 1; node !== undefined; end++) {
-        if (node.id >= 0) {
-          matches.push({ id: node.id, start, end, nBytes: this.nBytes.get(node.id) ?? 0 });
-        }
+        if (node.id >= 0) found.add(node.id);
         node = end < text.length ? node.next.get(text[end] as string) : undefined;
       }
     }
-    return matches;
+    const nBytes = (id: number): number => this.nBytes.get(id) ?? 0;
+    return [...found].sort((a, b) => nBytes(b) - nBytes(a) || a - b);
   }
 
-  private allowed(match: Match, control: 'anywhere' | 'nowhere' | readonly Range[]): boolean {
-    if (control === 'anywhere') return true;
-    const userDefined = this.types[match.id] === TokenType.UserDefined;
-    if (control === 'nowhere') return userDefined;
-    if (userDefined && !LOOKS_LIKE_CONTROL.test(this.texts[match.id] as string)) return true;
-    return control.some((range) => range.start <= match.start && match.end <= range.end);
-  }
-
-  /** The longest tokens win, then the leftmost; none overlap. In text order. */
-  private choose(text: string, matches: Match[]): Match[] {
-    matches.sort((a, b) => b.nBytes - a.nBytes || a.id - b.id || a.start - b.start);
-    const taken = new Uint8Array(text.length);
-    const chosen: Match[] = [];
-    for (const match of matches) {
-      // What was taken before is at least as long, so an overlap covers an end of this match.
-      if (taken[match.start] || taken[match.end - 1]) continue;
-      let end = match.end;
-      if (this.stripAfter.has(match.id)) {
-        while (end < text.length && !taken[end] && WHITE_SPACE.test(text[end] as string)) end++;
-      }
-      taken.fill(1, match.start, end);
-      chosen.push({ ...match, end });
-    }
-    return chosen.sort((a, b) => a.start - b.start);
-  }
-
-  private cut(text: string, matches: readonly Match[]): Fragment[] {
-    const fragments: Fragment[] = [];
+  private cut({ text, offset }: Uncut, id: number, control: Control): (Uncut | number)[] {
+    const piece = this.texts[id] as string;
+    const parts: (Uncut | number)[] = [];
     let done = 0;
-    for (const { id, start, end } of matches) {
-      if (start > done) fragments.push(text.slice(done, start));
-      fragments.push(id);
+    for (let at = text.indexOf(piece); at >= 0; ) {
+      let end = at + piece.length;
+      if (!this.allowed(id, { start: offset + at, end: offset + end }, control)) {
+        at = text.indexOf(piece, at + 1);
+        continue;
+      }
+      if (at > done) parts.push({ text: text.slice(done, at), offset: offset + done });
+      parts.push(id);
+      const strips = this.stripAfter.has(id);
+      while (strips && end < text.length && WHITE_SPACE.test(text[end] as string)) end++;
       done = end;
+      at = text.indexOf(piece, end);
     }
-    if (done < text.length) fragments.push(text.slice(done));
-    return fragments;
+    if (done < text.length) parts.push({ text: text.slice(done), offset: offset + done });
+    return parts;
+  }
+
+  private allowed(id: number, match: Range, control: Control): boolean {
+    if (control === 'anywhere') return true;
+    const userDefined = this.types[id] === TokenType.UserDefined;
+    if (control === 'nowhere') return userDefined;
+    if (userDefined && !LOOKS_LIKE_CONTROL.test(this.texts[id] as string)) return true;
+    return control.some((range) => range.start <= match.start && match.end <= range.end);
   }
 }
 
