@@ -4,6 +4,7 @@ import {
   renderMarkdown,
   safeHref,
 } from '../../../web/pages/chat/markdown/blocks.js';
+import { payloads } from '../../browser/fixtures/xss_payloads.js';
 
 /** What a view holds after it has seen every prefix of `text` (cut at each `step` characters). */
 function streamed(text: string, step: number): { html: string; parsedFrom: number[] } {
@@ -99,6 +100,26 @@ describe('renderMarkdown', () => {
   test('the language of a code block is kept when it is a plain word', () => {
     expect(renderMarkdown('```c++ x\ny\n```')).toContain('<code class="language-c++">');
     expect(renderMarkdown('```"><img\ny\n```')).toContain('<pre><code>');
+  });
+});
+
+describe('attacks, before any sanitising', () => {
+  const tag = /<(\/?)([a-z][a-z0-9]*)([^>]*)>/gi;
+  const allowedTags =
+    /^(p|br|hr|h[3-6]|blockquote|ul|ol|li|pre|code|em|strong|del|a|table|thead|tbody|tr|th|td)$/;
+  const allowedAttributes =
+    /^( (class="language-[\w+#.-]+"|start="\d+"|align="\w+"|title="[^"<>]*"|href="(https?:\/\/|mailto:)[^"<>]*"))*$/;
+  for (const payload of payloads) {
+    test(`${JSON.stringify(payload.slice(0, 60))} becomes harmless HTML`, () => {
+      const tags = [...renderMarkdown(payload).matchAll(tag)];
+      for (const [whole, closing, name, attributes] of tags) {
+        expect(name, whole).toMatch(allowedTags);
+        if (closing === '') expect(attributes, whole).toMatch(allowedAttributes);
+      }
+    });
+  }
+  test('a link that may not be opened leaves its words', () => {
+    expect(renderMarkdown('[click](javascript:x)')).toBe('<p>click</p>\n');
   });
 });
 

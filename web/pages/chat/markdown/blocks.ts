@@ -39,6 +39,10 @@ marked.use({
       const text = escapeHtml(token.text);
       return token.type === 'html' && token.block ? `<p>${text.trim()}</p>\n` : text;
     },
+    // Within <script>, <pre> and the like marked passes text on as it is; here those tags are text, and so is this.
+    text(token: Tokens.Text | Tokens.Escape): string | false {
+      return 'escaped' in token && token.escaped ? escapeHtml(token.text) : false;
+    },
     heading({ tokens, depth }: Tokens.Heading): string {
       // The page has the h1 and each message an h2.
       const level = Math.min(depth + 2, 6);
