@@ -61,7 +61,7 @@ function probe(relaxedAsked: boolean): Features {
     relaxedSimd: hasRelaxedSimd(),
     sharedMemory: shared,
     noSharedMemoryReason: shared ? '' : 'this Node has no WebAssembly threads',
-    crossOriginIsolated: shared,
+    crossOriginIsolated: false,
     cores: availableParallelism(),
   };
 }

@@ -1,0 +1,279 @@
+// The command line as people and programs call it: a process of its own, over the built package.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const inProject = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
+const program = inProject('build/cli/main.js');
+const model = inProject('examples/models/default-q8_0.gguf');
+const stories = inProject('../shared/models/stories260K.gguf');
+const folder = mkdtempSync(path.join(tmpdir(), 'headlight-cli-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+if (!existsSync(program)) throw new Error('the command line is not built: run `npm run build`');
+
+interface Output {
+  stdout: string;
+  stderr: string;
+  status: number | null;
+}
+
+function headlight(...args: string[]): Output {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [program, ...args], {
+    encoding: 'utf8',
+  });
+  return { stdout, stderr, status };
+}
+
+function json(...args: string[]) {
+  const { stdout, stderr, status } = headlight(...args, '--json');
+  expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+  return JSON.parse(stdout);
+}
+
+function file(name: string, text: string): string {
+  const full = path.join(folder, name);
+  writeFileSync(full, text);
+  return full;
+}
+
+const QUESTION = file('question.json', '[{"role": "user", "content": "Who are you?"}]');
+const GREEDY = ['--temperature', '0', '--max-tokens', '12'];
+
+describe('generate', () => {
+  it('prints one JSON value with text, tokens, timings, runtime and memory', () => {
+    const result = json('generate', model, '--chat', QUESTION, ...GREEDY, '--threads', '1');
+    expect(result).toMatchObject({
+      text: expect.stringMatching(/^I am a tiny language model/),
+      finishReason: 'length',
+      promptTokens: 16,
+      runtime: { module: 'simd', threads: 1 },
+    });
+    expect(result.tokens).toHaveLength(12);
+    for (const name of [
+      'loadMs',
+      'prefillMs',
+      'prefillTokensPerSecond',
+      'decodeMs',
+      'decodeTokensPerSecond',
+    ]) {
+      expect(result.timings[name], name).toBeGreaterThan(0);
+    }
+    for (const name of ['weightsBytes', 'kvCacheBytes', 'workspaceBytes', 'wasmBytes']) {
+      expect(result.memory[name], name).toBeGreaterThan(0);
+    }
+  });
+
+  it('for people it streams the text to stdout and a summary to stderr', () => {
+    const { stdout, stderr, status } = headlight('generate', model, '--chat', QUESTION, ...GREEDY);
+    expect(stdout).toMatch(/^I am a tiny language model/);
+    expect(stderr).toMatch(/\[length: 12 tokens, .* tokens\/s/);
+    expect(status).toBe(0);
+  });
+
+  it('--tokens and --prompt with the same tokens give the same text', () => {
+    const { tokens } = json('tokenize', model, '--text', 'Once upon a', '--add-special');
+    const byTokens = json('generate', model, '--tokens', tokens.join(','), ...GREEDY);
+    const byPrompt = json('generate', model, '--prompt', 'Once upon a', ...GREEDY);
+    expect(byTokens.text).toBe(byPrompt.text);
+    expect(byTokens.promptTokens).toBe(tokens.length);
+  });
+
+  it('every option reaches the engine', () => {
+    const options = [
+      '--n-ctx',
+      '64',
+      '--kv-cache',
+      'f16',
+      '--activations',
+      'f32',
+      '--threads',
+      '2',
+      '--seed',
+      '7',
+    ];
+    const sampling = [
+      '--temperature',
+      '1.5',
+      '--top-k',
+      '5',
+      '--top-p',
+      '0.9',
+      '--min-p',
+      '0.1',
+      '--max-tokens',
+      '5',
+    ];
+    const result = json('generate', model, '--prompt', 'Once', ...options, ...sampling);
+    expect(result).toMatchObject({
+      seed: 7,
+      runtime: { module: 'simd-threads', threads: 2 },
+      memory: { kvCacheBytes: 64 * 1344 },
+    });
+    expect(json('generate', model, '--prompt', 'Once', ...options, ...sampling).text).toBe(
+      result.text,
+    );
+  });
+
+  it('--module relaxed gives the greedy text of the plain module', () => {
+    const relaxed = json('generate', model, '--chat', QUESTION, ...GREEDY, '--module', 'relaxed');
+    expect(relaxed.runtime.module).toMatch(/^relaxed/);
+    expect(relaxed.text).toBe(
+      json('generate', model, '--chat', QUESTION, ...GREEDY, '--module', 'simd').text,
+    );
+  });
+
+  it.skipIf(!existsSync(stories))(
+    'stories260K (needs ../shared): greedy text equals llama.cpp’s, 96 tokens',
+    () => {
+      // The program that wrote the file ended it with two line ends of its own.
+      const wanted = readFileSync(
+        inProject('../shared/models/greedy-stories260K.txt'),
+        'utf8',
+      ).replace(/\n+$/, '');
+      const prompt = 'Once upon a time';
+      const { text, tokens } = json(
+        'generate',
+        stories,
+        '--prompt',
+        prompt,
+        '--temperature',
+        '0',
+        '--max-tokens',
+        '96',
+      );
+      expect(` ${prompt}${text}`).toBe(wanted);
+      expect(tokens).toHaveLength(96);
+    },
+  );
+
+  it('Ctrl-C ends it with the text so far and code 130', async () => {
+    const args = [
+      'generate',
+      model,
+      '--prompt',
+      'Once',
+      '--temperature',
+      '5',
+      '--top-k',
+      '0',
+      '--n-ctx',
+      '512',
+    ];
+    const child = spawn(process.execPath, [program, ...args]);
+    let text = '';
+    child.stdout.on('data', (chunk) => {
+      text += chunk;
+      child.kill('SIGINT');
+    });
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect(text.length).toBeGreaterThan(0);
+    expect(code).toBe(130);
+  });
+});
+
+describe('logits, tokenize, info', () => {
+  it('logits: one array, or one row a position with --all', () => {
+    const last = json('logits', model, '--tokens', '1,5,9');
+    const all = json('logits', model, '--tokens', '1,5,9', '--all');
+    expect([last.vocabSize, last.logits.length]).toEqual([2048, 2048]);
+    expect(all.logits.map((row: number[]) => row.length)).toEqual([2048, 2048, 2048]);
+    const largest = (row: number[]) => row.indexOf(Math.max(...row));
+    expect(largest(all.logits[2])).toBe(largest(last.logits));
+  });
+
+  it('tokenize: ids and their texts', () => {
+    const { tokens, pieces } = json('tokenize', model, '--text', 'Hello there');
+    expect(pieces.join('')).toBe('Hello there');
+    expect(tokens).toHaveLength(pieces.length);
+    expect(json('tokenize', model, '--text', 'Hello there', '--add-special')).toMatchObject({
+      tokens: [1, ...tokens],
+    });
+  });
+
+  it('info: architecture, heads of each layer, bytes', () => {
+    const plan = json('info', model, '--n-ctx', '100');
+    expect(plan).toMatchObject({ nCtx: 100, kvBytesPerToken: 2688, kvCacheBytes: 268_800 });
+    expect(plan.model).toMatchObject({
+      architecture: 'llama',
+      layers: Array(6).fill({ nQHeads: 8, nKvHeads: 2, dQk: 24, dV: 32 }),
+    });
+  });
+
+  it('programs that read from a pipe get JSON without asking', () => {
+    for (const args of [
+      ['info', model],
+      ['tokenize', model, '--text', 'a'],
+      ['logits', model, '--tokens', '1'],
+    ]) {
+      expect(() => JSON.parse(headlight(...args).stdout)).not.toThrow();
+    }
+  });
+});
+
+describe('mistakes', () => {
+  const badJson = file('bad.json', '[{"role": ');
+  const noMessages = file('object.json', '{}');
+  it.each([
+    ['an unknown flag', ['generate', model, '--promt', 'a'], /no --promt\. Known: --prompt/],
+    ['an unknown command', ['run', model], /no command 'run'/],
+    ['no model', ['generate', '--prompt', 'a'], /MODEL is missing/],
+    ['two models', ['info', model, model], /too much/],
+    ['nothing to continue', ['generate', model], /--prompt TEXT/],
+    ['two prompts', ['generate', model, '--prompt', 'a', '--tokens', '1'], /exclude each other/],
+    ['tokens that are none', ['logits', model, '--tokens', '1,x'], /separated by commas/],
+    [
+      'a number that is none',
+      ['generate', model, '--prompt', 'a', '--seed', 'x'],
+      /--seed x: a number/,
+    ],
+    ['messages that are not JSON', ['generate', model, '--chat', badJson], /bad\.json is not JSON/],
+    [
+      'messages that are not there',
+      ['generate', model, '--chat', '/nowhere.json'],
+      /nowhere\.json/,
+    ],
+    ['messages that are none', ['generate', model, '--chat', noMessages], /messages/],
+    [
+      'an option out of range',
+      ['generate', model, '--prompt', 'a', '--top-p', '2'],
+      /topP is 2; it must be/,
+    ],
+    ['a model that is not there', ['info', '/nowhere.gguf'], /nowhere\.gguf could not be opened/],
+    ['a model that is none', ['info', badJson], /not a GGUF file/],
+    ['a token that is none', ['logits', model, '--tokens', '5000'], /2048/],
+    ['more context than there is', ['generate', model, '--prompt', 'a', '--n-ctx', '1000'], /512/],
+  ])(
+    '%s: with --json an error object and code 1, for people a message and not 0',
+    (_, args, message) => {
+      const asJson = headlight(...args, '--json');
+      expect(asJson.status).toBe(1);
+      const { error } = JSON.parse(asJson.stdout);
+      expect(error).toMatchObject({
+        code: expect.any(String),
+        message: expect.stringMatching(message),
+        details: expect.any(Object),
+      });
+      if (args[0] !== 'generate') return;
+      const { stdout, stderr, status } = headlight(...args);
+      expect([stdout, status]).toEqual(['', expect.toSatisfy((code) => code === 1 || code === 2)]);
+      expect(stderr).toMatch(message);
+    },
+  );
+
+  it('a call without a command names the commands', () => {
+    const { stderr, status } = headlight();
+    expect(stderr).toMatch(/command is missing: generate, logits/);
+    expect(status).toBe(2);
+  });
+
+  it('help lists every command', () => {
+    const { stdout, status } = headlight('help');
+    for (const name of ['generate', 'logits', 'tokenize', 'info', '--kv-cache'])
+      expect(stdout).toContain(name);
+    expect(status).toBe(0);
+  });
+});

@@ -1,0 +1,183 @@
+// What the commands take: one table of flags a command, from which arguments are parsed, mistakes are answered and the help
+// is printed.
+import { parseArgs } from 'node:util';
+
+export interface Flag {
+  type: 'string' | 'boolean';
+  /** Stands for the value in the help. */
+  value?: string;
+  help: string;
+}
+export type Flags = Readonly<Record<string, Flag>>;
+
+export interface Command {
+  summary: string;
+  flags: Flags;
+}
+
+const json: Flag = { type: 'boolean', help: 'print one JSON value and nothing else on stdout' };
+const nCtx: Flag = {
+  type: 'string',
+  value: 'N',
+  help: "context in tokens (default: the model's, at most 4096)",
+};
+const kvCache: Flag = {
+  type: 'string',
+  value: 'f32|f16',
+  help: 'format of the KV cache (default f32)',
+};
+const engineFlags: Flags = {
+  'n-ctx': nCtx,
+  threads: { type: 'string', value: 'N', help: 'threads (default: half the cores, at most 8)' },
+  module: { type: 'string', value: 'simd|relaxed|auto', help: 'WASM module (default auto)' },
+  'kv-cache': kvCache,
+  activations: {
+    type: 'string',
+    value: 'int8|f32',
+    help: 'f32 is slow and exact, for checking (default int8)',
+  },
+  json,
+};
+
+export const commands = {
+  generate: {
+    summary: 'continue a prompt or answer a conversation',
+    flags: {
+      prompt: { type: 'string', value: 'TEXT', help: 'continue a text' },
+      tokens: { type: 'string', value: '1,2,3', help: 'continue tokens' },
+      chat: {
+        type: 'string',
+        value: 'FILE.json',
+        help: 'answer a conversation: [{"role": "user", "content": "..."}]',
+      },
+      'max-tokens': {
+        type: 'string',
+        value: 'N',
+        help: 'default: until the model ends or the context is full',
+      },
+      temperature: { type: 'string', value: 'T', help: '0 is greedy (default 0.8)' },
+      'top-k': { type: 'string', value: 'K', help: '0 is off (default 40)' },
+      'top-p': { type: 'string', value: 'P', help: 'default 0.95' },
+      'min-p': { type: 'string', value: 'P', help: 'default 0.05' },
+      seed: { type: 'string', value: 'S', help: 'default: random' },
+      ...engineFlags,
+    },
+  },
+  logits: {
+    summary: 'logits of given tokens, without generation',
+    flags: {
+      tokens: { type: 'string', value: '1,2,3', help: 'the tokens' },
+      all: { type: 'boolean', help: 'of every position, one row each (default: of the last)' },
+      ...engineFlags,
+    },
+  },
+  tokenize: {
+    summary: 'tokens of a text',
+    flags: {
+      text: { type: 'string', value: 'TEXT', help: 'the text' },
+      'add-special': { type: 'boolean', help: 'with BOS and EOS as the model asks for' },
+      json,
+    },
+  },
+  info: {
+    summary: 'what a model is and takes, from its header alone',
+    flags: { 'n-ctx': nCtx, 'kv-cache': kvCache, json },
+  },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof commands;
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+/** A mistake in the call itself. */
+export class UsageError extends Error {
+  readonly code = 'BadOption';
+  readonly details = {};
+}
+
+export interface Call {
+  command: CommandName;
+  model: string;
+  values: Values;
+}
+
+export function isCommand(name: string | undefined): name is CommandName {
+  return name !== undefined && Object.hasOwn(commands, name);
+}
+
+/** Throws UsageError. */
+export function parseCall(args: readonly string[]): Call {
+  const [name, ...rest] = args;
+  if (!isCommand(name)) {
+    const known = Object.keys(commands).join(', ');
+    throw new UsageError(
+      name === undefined
+        ? `A command is missing: ${known}`
+        : `There is no command '${name}'. Known: ${known}`,
+    );
+  }
+  const flags: Flags = commands[name].flags;
+  const { values, positionals } = parseFlags(name, flags, rest);
+  const [model, extra] = positionals;
+  if (model === undefined)
+    throw new UsageError(`${name}: the MODEL is missing: a path or URL of a GGUF file`);
+  if (extra !== undefined)
+    throw new UsageError(
+      `${name}: '${extra}' is too much: one MODEL is expected. Quote texts with spaces.`,
+    );
+  return { command: name, model, values };
+}
+
+function parseFlags(name: CommandName, flags: Flags, args: string[]) {
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([flag, { type }]) => [flag, { type }]),
+  );
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const unknown = /Unknown option '(-[^']*)'/.exec(String(error))?.[1];
+    if (unknown !== undefined) {
+      const known = Object.keys(flags)
+        .map((flag) => `--${flag}`)
+        .join(' ');
+      throw new UsageError(`${name}: there is no ${unknown}. Known: ${known}`);
+    }
+    throw new UsageError(`${name}: ${(error as Error).message}`);
+  }
+}
+
+/** Undefined where the flag was not given. */
+export function numberOf(values: Values, flag: string): number | undefined {
+  const text = values[flag];
+  if (text === undefined) return undefined;
+  const number = typeof text === 'string' && text.trim() !== '' ? Number(text) : Number.NaN;
+  if (Number.isNaN(number)) throw new UsageError(`--${flag} ${text}: a number is expected`);
+  return number;
+}
+
+export function stringOf(values: Values, flag: string): string | undefined {
+  const text = values[flag];
+  return typeof text === 'string' ? text : undefined;
+}
+
+export function tokensOf(values: Values): number[] | undefined {
+  const text = stringOf(values, 'tokens');
+  if (text === undefined) return undefined;
+  if (!/^\s*\d+(\s*,\s*\d+)*\s*$/.test(text)) {
+    throw new UsageError(
+      `--tokens '${text}': token ids separated by commas are expected, such as 1,2,3`,
+    );
+  }
+  return text.split(',').map(Number);
+}
+
+export function helpText(): string {
+  const lines = ['headlight COMMAND MODEL [flags]     MODEL is a path or URL of a GGUF file', ''];
+  for (const [name, { summary, flags }] of Object.entries(commands) as [string, Command][]) {
+    lines.push(`${name}: ${summary}`);
+    for (const [flag, { value, help }] of Object.entries(flags)) {
+      lines.push(`  ${`--${flag}${value === undefined ? '' : ` ${value}`}`.padEnd(28)}${help}`);
+    }
+    lines.push('');
+  }
+  return lines.join('\n');
+}
