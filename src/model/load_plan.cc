@@ -19,8 +19,21 @@ namespace {
               std::move(details));
 }
 
-// Sets the job's shape or length and returns the bytes it needs in the arena.
+// Several blocks instead of one, each (but for larger single matrices) of at most this: they fit
+// into the holes of a 32-bit address space, and a pointer difference stays within 31 bits.
+constexpr size_t kMaxArenaBytes = size_t{256} << 20;
+
+[[noreturn]] void ThrowTooLarge(uint64_t n_bytes) {
+  throw Error(ErrorCode::kOutOfMemory,
+              "the model's weights need at least " + std::to_string(n_bytes) +
+                  " bytes, more than this build can address; use a smaller model",
+              {{"needed_bytes", std::to_string(n_bytes)}});
+}
+
+// Sets the job's shape or length and returns the bytes it needs in an arena.
 size_t PlanJob(const ModelSpec& spec, DotForm form, LoadJob& job) {
+  // Padding can double a small matrix, no large one.
+  if (job.file_bytes > std::numeric_limits<size_t>::max() / 2) ThrowTooLarge(job.file_bytes);
   const TensorShape shape = ExpectedShape(spec, *job.place);
   try {
     if (job.place->is_vector()) {
@@ -36,13 +49,24 @@ size_t PlanJob(const ModelSpec& spec, DotForm form, LoadJob& job) {
   }
 }
 
+void PlaceInArena(size_t n_bytes, LoadPlan& plan, LoadJob& job) {
+  const uint64_t total = uint64_t{plan.weights_bytes} + n_bytes;
+  if (total > std::numeric_limits<size_t>::max()) ThrowTooLarge(total);
+  plan.weights_bytes = static_cast<size_t>(total);
+  const bool fits = !plan.arena_bytes.empty() && plan.arena_bytes.back() <= kMaxArenaBytes &&
+                    n_bytes <= kMaxArenaBytes - plan.arena_bytes.back();
+  if (!fits) plan.arena_bytes.push_back(0);
+  job.i_arena = plan.arena_bytes.size() - 1;
+  job.arena_offset = plan.arena_bytes.back();
+  plan.arena_bytes.back() += n_bytes;
+}
+
 }  // namespace
 
 LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form,
                    std::vector<bool>& is_placed) {
   LoadPlan plan;
   plan.jobs.reserve(header.tensors().size());
-  uint64_t arena_bytes = 0;
   for (const GgufTensor& tensor : header.tensors()) {
     LoadJob job;
     job.name = tensor.name;
@@ -57,18 +81,11 @@ LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form
                       {{"tensor", tensor.name}});
       }
       is_placed[job.place->index()] = true;
-      job.arena_offset = static_cast<size_t>(arena_bytes);
-      arena_bytes += PlanJob(spec, form, job);
-      if (arena_bytes > std::numeric_limits<size_t>::max() / 2) {
-        throw Error(ErrorCode::kOutOfMemory,
-                    "the packed weights need more than " + std::to_string(arena_bytes) +
-                        " bytes, beyond what this build can address; use a smaller model",
-                    {{"needed_bytes", std::to_string(arena_bytes)}});
-      }
+      const size_t n_bytes = PlanJob(spec, form, job);
+      if (n_bytes > 0) PlaceInArena(n_bytes, plan, job);
     }
     plan.jobs.push_back(std::move(job));
   }
-  plan.arena_bytes = static_cast<size_t>(arena_bytes);
   std::sort(plan.jobs.begin(), plan.jobs.end(),
             [](const LoadJob& a, const LoadJob& b) { return a.offset < b.offset; });
   return plan;

@@ -25,13 +25,15 @@ struct LoadJob {
   std::optional<TensorPlace> place;  // nothing: skipped
   PackedShape shape;                 // matrices only
   size_t n_floats = 0;               // vectors only
-  size_t arena_offset =
-      0;  // a multiple of kAlignment; unused by rotary factors, which live in the spec
+  // Where its packed form goes; unused by rotary factors, which live in the spec.
+  size_t i_arena = 0;
+  size_t arena_offset = 0;  // a multiple of kAlignment
 };
 
 struct LoadPlan {
-  std::vector<LoadJob> jobs;  // by offset
-  size_t arena_bytes = 0;     // one block for everything that the shard brings
+  std::vector<LoadJob> jobs;        // by offset
+  std::vector<size_t> arena_bytes;  // the blocks of memory to allocate
+  size_t weights_bytes = 0;         // their sum
 };
 
 // `is_placed`, one entry a place, gains this shard's tensors. Throws Error(kUnsupported |

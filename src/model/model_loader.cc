@@ -1,6 +1,7 @@
 #include "model/model_loader.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -50,8 +51,9 @@ struct ModelLoader::Impl {
   std::vector<bool> is_placed;      // by TensorPlace::index()
   std::vector<float> rope_factors;  // until they are complete and enter the spec
 
-  LoadPlan plan;          // of the current shard
-  uint64_t position = 0;  // bytes of the current shard's data section seen
+  LoadPlan plan;           // of the current shard
+  size_t first_arena = 0;  // of the current shard, in model->storage
+  uint64_t position = 0;   // bytes of the current shard's data section seen
   size_t i_job = 0;
   Writer writer;  // of job i_job, once position has reached it
   bool writer_open = false;
@@ -71,6 +73,7 @@ struct ModelLoader::Impl {
   size_t AppendToJob(std::span<const uint8_t> bytes);
   void OpenJob(const LoadJob& job);
   void CloseJob(const LoadJob& job);
+  uint8_t* ArenaPlace(const LoadJob& job);
   void SetRopeFactors(const LoadJob& job);
   [[noreturn]] void ThrowIncomplete() const;
 
@@ -111,7 +114,12 @@ void ModelLoader::Impl::Plan() {
   }
   plan = PlanShard(model->spec, reader(), form, is_placed);
   n_tensors_seen += plan.jobs.size();
-  model->weights_bytes += plan.arena_bytes;
+  if (plan.weights_bytes > std::numeric_limits<size_t>::max() - model->weights_bytes) {
+    throw Error(
+        ErrorCode::kOutOfMemory,
+        "the weights of all files are more than this build can address; use a smaller model");
+  }
+  model->weights_bytes += plan.weights_bytes;
   model->spec.tied_head = !is_placed[TensorPlace{TensorRole::kHead, 0}.index()];
   if (i_shard + 1 == n_shards) {
     if (n_tensors_claimed && *n_tensors_claimed != n_tensors_seen) {
@@ -159,7 +167,9 @@ void ModelLoader::Impl::Allocate() {
     throw Error(ErrorCode::kBadOption,
                 "Allocate() is for a loader whose header is complete and that has no memory yet");
   }
-  model->storage.emplace_back(plan.arena_bytes);
+  first_arena = model->storage.size();
+  model->storage.reserve(first_arena + plan.arena_bytes.size());
+  for (const size_t n_bytes : plan.arena_bytes) model->storage.emplace_back(n_bytes);
   position = 0;
   i_job = 0;
   writer_open = false;
@@ -219,20 +229,23 @@ size_t ModelLoader::Impl::AppendToJob(std::span<const uint8_t> bytes) {
   }
 }
 
+uint8_t* ModelLoader::Impl::ArenaPlace(const LoadJob& job) {
+  return model->storage[first_arena + job.i_arena].data() + job.arena_offset;
+}
+
 void ModelLoader::Impl::OpenJob(const LoadJob& job) {
   writer_open = true;
   if (!job.place) {
     writer = Skipper{job.file_bytes};
     return;
   }
-  uint8_t* dst = model->storage.back().data() + job.arena_offset;
   if (job.place->role == TensorRole::kRopeFactors) {
     rope_factors.resize(job.n_floats);
     writer = VectorWriter(job.type, job.n_floats, rope_factors.data());
   } else if (job.place->is_vector()) {
-    writer = VectorWriter(job.type, job.n_floats, reinterpret_cast<float*>(dst));
+    writer = VectorWriter(job.type, job.n_floats, reinterpret_cast<float*>(ArenaPlace(job)));
   } else {
-    writer = PackedWriter(job.type, job.shape, dst);
+    writer = PackedWriter(job.type, job.shape, ArenaPlace(job));
   }
 }
 
@@ -242,7 +255,7 @@ void ModelLoader::Impl::CloseJob(const LoadJob& job) {
     SetRopeFactors(job);
     return;
   }
-  const uint8_t* data = model->storage.back().data() + job.arena_offset;
+  const uint8_t* data = ArenaPlace(job);
   if (job.place->is_vector()) {
     VectorSlot(*model, *job.place) = reinterpret_cast<const float*>(data);
   } else {
