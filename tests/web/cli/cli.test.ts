@@ -167,8 +167,8 @@ describe('generate', () => {
     let text = '';
     child.stdout.on('data', (chunk) => {
       text += chunk;
-      child.kill('SIGINT');
     });
+    child.stdout.once('data', () => child.kill('SIGINT'));
     const code = await new Promise((resolve) => child.on('close', resolve));
     expect(text.length).toBeGreaterThan(0);
     expect(code).toBe(130);

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inspectOn } from '../../../web/runtime/src/launch.js';
 import type { LoadProgress } from '../../../web/runtime/src/types.js';
+import type { FakeModule } from './fake_module.js';
 import { FAKE_FILE, fakePlatform, loadFake } from './fake_platform.js';
 
 const file = (nBytes: number, fill = 7) => {
@@ -74,6 +75,22 @@ describe('what memory a load takes', () => {
     });
     expect(platform.module().log.deleted).toContain('loader');
     expect(platform.workers[0]?.terminated).toBe(true);
+  });
+
+  it('that is not there beside threads is tried once more with one thread, which is said', async () => {
+    const features = { sharedMemory: true, cores: 8 };
+    const error = { code: 'OutOfMemory', message: 'no', details: {} };
+    const threadsOnly = (module: FakeModule, args?: { preRun?: () => void }) => {
+      module.script.errors = { reserve: error };
+      args?.preRun?.();
+      return Promise.resolve(module);
+    };
+    const options = { features, factories: { 'simd-threads': threadsOnly } };
+    const { info } = await loadFake(fakePlatform({}, options));
+    expect(info.runtime).toMatchObject({ module: 'simd', threads: 1 });
+    expect(info.runtime.reasons.join()).toMatch(/one thread, because with more: The model needs/);
+    const asked = loadFake(fakePlatform({}, options), { threads: 4 });
+    await expect(asked).rejects.toMatchObject({ code: 'OutOfMemory' });
   });
 
   it('is refused without trying where 32 bits cannot address it', async () => {

@@ -16,7 +16,7 @@ import {
   sessionOptions,
 } from './options.js';
 import type { LoadedModel, RequestEvent, StartedModule } from './protocol.js';
-import { openSources } from './source.js';
+import { type OpenedSources, openSources } from './source.js';
 import type { EngineInfo, LoadOptions, ModelPlan, ModelSource, RuntimeInfo } from './types.js';
 
 /**
@@ -146,15 +146,42 @@ export async function launch<T>(
   }
 }
 
+interface LoadedOn {
+  connection: Connection;
+  info: EngineInfo;
+}
+
+/**
+ * A shared memory can be smaller than an unshared one (start_module.ts): a model that does not fit beside threads that
+ * nobody asked for is tried once more with one thread.
+ */
 export async function loadOn(
   platform: Platform,
   source: ModelSource,
   options: LoadOptions,
-): Promise<{ connection: Connection; info: EngineInfo }> {
+): Promise<LoadedOn> {
   checkLoadOptions(options);
   const opened = openSources(source, platform);
-  const startMs = performance.now();
   const wishes: ModuleWishes = { module: options.module ?? 'auto', threads: options.threads };
+  try {
+    return await loadWith(platform, opened, options, wishes);
+  } catch (thrown) {
+    const error = asHeadlightError(thrown);
+    const hadThreads = options.threads === undefined && platform.probe(false).sharedMemory;
+    if (error.code !== 'OutOfMemory' || !hadThreads) throw error;
+    const loaded = await loadWith(platform, opened, options, { ...wishes, threads: 1 });
+    loaded.info.runtime.reasons.push(`one thread, because with more: ${error.message}`);
+    return loaded;
+  }
+}
+
+async function loadWith(
+  platform: Platform,
+  opened: OpenedSources,
+  options: LoadOptions,
+  wishes: ModuleWishes,
+): Promise<LoadedOn> {
+  const startMs = performance.now();
   return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
     const body = { sources: opened.sources, session: sessionOptions(options) };
     const onEvent = (event: RequestEvent) => {
