@@ -7,6 +7,7 @@
 //   Offset           factor of the sum of the activations that turns stored codes into weights
 //   Sum, Begin, Finish   the running sum of a block: made from and turned into four int32, lane = row;
 //                    `start` is Offset * sum(x) in every lane, and has to be in the result
+//   Constants        vectors that it needs throughout a tile
 //   Weights, Inputs  operands made of one vector of codes, and of x at column 4 * (number of that vector) of the block
 //   Accumulate       sum + their products
 #ifndef HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
@@ -39,10 +40,20 @@ HWY_INLINE VecU16 LoadCodes(const uint8_t* codes) {
 }
 
 // Sums in int32 that start at their offset.
+template <class Constants>
 struct WideSums {
   using Sum = VecI32;
   static HWY_INLINE Sum Begin(VecI32 start) { return start; }
-  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 /*start*/) { return sum; }
+  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 /*start*/, const Constants&) { return sum; }
+};
+
+struct NoConstants {};
+
+// A mask of the same 16 bits in each lane.
+template <uint16_t kBits>
+struct MaskConstant {
+  alignas(16) static constexpr uint16_t kMask[8] = {kBits, kBits, kBits, kBits, kBits, kBits, kBits, kBits};
+  VecU16 mask = LoadedConstant(U16x8(), kMask);
 };
 
 HWY_INLINE VecI32 WideDot(VecU16 w, VecI16 x, VecI32 sum) {
@@ -58,15 +69,16 @@ struct WideInputs {
 
 // 8-bit weights (w + 128) widened to 16 bits: exact everywhere. Even and odd bytes instead of low and high halves:
 // a mask and a shift make the operands, and each lane stays with its row.
-struct P8Wide : WideSums {
+struct P8Wide : WideSums<MaskConstant<0x00FF>> {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
   static constexpr int32_t kOffset = -kP8Offset;
   using Activation = int16_t;
+  using Constants = MaskConstant<0x00FF>;
   struct Weights {
     VecU16 even, odd;
-    HWY_INLINE explicit Weights(const uint8_t* codes) {
+    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
       const VecU16 w = LoadCodes(codes);
-      even = hn::And(w, hn::Set(U16x8(), 0xFF));
+      even = hn::And(w, constants.mask);
       odd = hn::ShiftRight<8>(w);
     }
   };
@@ -78,15 +90,16 @@ struct P8Wide : WideSums {
 
 // 4-bit weights (w + 8) widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in its low byte, c + 1
 // and c + 17 in its high one, so that masks and shifts alone make the operands.
-struct P4Wide : WideSums {
+struct P4Wide : WideSums<MaskConstant<0x000F>> {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
   static constexpr int32_t kOffset = -kP4Offset;
   using Activation = int16_t;
+  using Constants = MaskConstant<0x000F>;
   struct Weights {
     VecU16 low_even, low_odd, high_even, high_odd;
-    HWY_INLINE explicit Weights(const uint8_t* codes) {
+    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
       const VecU16 w = LoadCodes(codes);
-      const VecU16 mask = hn::Set(U16x8(), 15);
+      const VecU16 mask = constants.mask;
       low_even = hn::And(w, mask);
       high_even = hn::And(hn::ShiftRight<4>(w), mask);
       low_odd = hn::And(hn::ShiftRight<8>(w), mask);
@@ -110,9 +123,11 @@ struct P4Wide : WideSums {
 struct P8Operands {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
   using Activation = int8_t;
+  using Constants = NoConstants;
   struct Weights {
     VecI8 codes;
-    HWY_INLINE explicit Weights(const uint8_t* at) : codes(hn::BitCast(I8x16(), LoadCodes(at))) {}
+    HWY_INLINE Weights(const uint8_t* at, const Constants&)
+        : codes(hn::BitCast(I8x16(), LoadCodes(at))) {}
   };
   struct Inputs {
     VecI8 columns;
@@ -121,7 +136,7 @@ struct P8Operands {
 };
 
 // 8-bit weights (w + 128) as second operand of a dot that reads it as unsigned bytes.
-struct P8Unsigned : P8Operands, WideSums {
+struct P8Unsigned : P8Operands, WideSums<NoConstants> {
   static constexpr int32_t kOffset = -kP8Offset;
   static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
     return UnsignedDot4(x.columns, w.codes, sum);
@@ -129,22 +144,28 @@ struct P8Unsigned : P8Operands, WideSums {
 };
 
 // 8-bit weights as second operand of a dot that reads it as signed bytes.
-struct P8Signed : P8Operands, WideSums {
+struct P8Signed : P8Operands, WideSums<NoConstants> {
   static constexpr int32_t kOffset = 0;
   static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
     return SignedDot4(x.columns, w.codes, sum);
   }
 };
 
+struct P4Constants : MaskConstant<0x0F0F> {
+  alignas(16) static constexpr int16_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  VecI16 ones = LoadedConstant(I16x8(), kOnes);
+};
+
 struct P4Operands {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
   static constexpr int32_t kOffset = -kP4Offset;
   using Activation = int8_t;
+  using Constants = P4Constants;
   struct Weights {
     VecI8 low, high;
-    HWY_INLINE explicit Weights(const uint8_t* codes) {
+    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
       const VecU16 w = LoadCodes(codes);
-      const VecU16 mask = hn::Set(U16x8(), 0x0F0F);
+      const VecU16 mask = constants.mask;
       low = hn::BitCast(I8x16(), hn::And(w, mask));
       high = hn::BitCast(I8x16(), hn::And(hn::ShiftRight<4>(w), mask));
     }
@@ -158,7 +179,7 @@ struct P4Operands {
 
 // 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that do such a dot in
 // one instruction.
-struct P4Quads : P4Operands, WideSums {
+struct P4Quads : P4Operands, WideSums<P4Constants> {
   static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
     return UnsignedDot4(x.high, w.high, UnsignedDot4(x.low, w.low, sum));
   }
@@ -173,8 +194,8 @@ struct P4Pairs : P4Operands {
     sum = hn::Add(sum, RelaxedDot2(x.low, w.low));
     return hn::Add(sum, RelaxedDot2(x.high, w.high));
   }
-  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 start) {
-    return hn::Add(start, hn::WidenMulPairwiseAdd(I32x4(), sum, hn::Set(I16x8(), 1)));
+  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 start, const Constants& constants) {
+    return hn::Add(start, hn::WidenMulPairwiseAdd(I32x4(), sum, constants.ones));
   }
 };
 

@@ -2,8 +2,10 @@
 // product of the two scales, added to the output's float sum, blocks in order. That sequence is the same in every tile
 // shape and form, so an output's bits depend on nothing else.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/code_dots-inl.h"
 #include "kernels/rows-inl.h"
@@ -41,52 +43,71 @@ struct Tile {
   float* y;             // first token, first row
   size_t y_stride;
   size_t n_rows;        // rows from y on, at least one
+  size_t never;         // kBlockCols
 };
 
-// out = the exact integer sums of one block, lane = row.
+// out = the exact integer sums of one block, lane = row. Tokens are the outer index everywhere: an input is made, used for
+// all groups and dropped, while the weights of a step stay in registers.
 template <class Dot, size_t kGroups, size_t kTokens>
 HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t block,
-                          VecI32 (&out)[kGroups][kTokens]) {
-  const uint8_t* codes = tile.group + CodesOffset(tile.n_blocks) + block * Dot::kBlockBytes;
-  const typename Dot::Activation* x = tile.x + block * kBlockCols;
-  const size_t x_stride = tile.n_blocks * kBlockCols;
+                          const typename Dot::Constants& constants, VecI32 (&out)[kTokens][kGroups]) {
+  const uint8_t* codes[kGroups];
+  for (size_t g = 0; g < kGroups; ++g) {
+    codes[g] = PinPointer(tile.group + g * tile.group_bytes + CodesOffset(tile.n_blocks) +
+                          block * Dot::kBlockBytes);
+  }
+  const typename Dot::Activation* x[kTokens];
+  for (size_t t = 0; t < kTokens; ++t) {
+    x[t] = PinPointer(tile.x + (t * tile.n_blocks + block) * kBlockCols);
+  }
   const auto start = [&](size_t t) {
     return hn::Set(I32x4(), tile.sums[t * tile.n_blocks + block] * Dot::kOffset);
   };
-  typename Dot::Sum sums[kGroups][kTokens];
+  const size_t never = tile.never;
+  typename Dot::Sum sums[kTokens][kGroups];
   for (size_t t = 0; t < kTokens; ++t) {
-    for (size_t g = 0; g < kGroups; ++g) sums[g][t] = Dot::Begin(start(t));
+    for (size_t g = 0; g < kGroups; ++g) sums[t][g] = Dot::Begin(start(t));
   }
-  for (size_t v = 0; v < Dot::kBlockBytes / kVectorBytes; ++v) {
+  const auto step = [&](size_t v) __attribute__((always_inline)) {
     for (size_t t = 0; t < kTokens; ++t) {
-      const typename Dot::Inputs inputs(x + t * x_stride + v * kStepCols);
+      const typename Dot::Inputs inputs(x[t] + v * kStepCols);
       for (size_t g = 0; g < kGroups; ++g) {
-        const typename Dot::Weights weights(codes + g * tile.group_bytes + v * kVectorBytes);
-        sums[g][t] = Dot::Accumulate(weights, inputs, sums[g][t]);
+        const typename Dot::Weights weights(codes[g] + v * kVectorBytes, constants);
+        sums[t][g] = Dot::Accumulate(weights, inputs, sums[t][g]);
       }
     }
-  }
+    return v != never;
+  };
+  [&]<size_t... v>(std::index_sequence<v...>) __attribute__((always_inline)) {
+    static_cast<void>((step(v) && ...));
+  }(std::make_index_sequence<Dot::kBlockBytes / kVectorBytes>());
   for (size_t t = 0; t < kTokens; ++t) {
-    for (size_t g = 0; g < kGroups; ++g) out[g][t] = Dot::Finish(sums[g][t], start(t));
+    for (size_t g = 0; g < kGroups; ++g) out[t][g] = Dot::Finish(sums[t][g], start(t), constants);
   }
 }
 
 template <class Dot, size_t kGroups, size_t kTokens>
-void RunTile(const Tile<typename Dot::Activation>& tile) {
+HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
   const F32x4 df;
-  VecF32 totals[kGroups][kTokens];
-  for (auto& group : totals) {
-    for (VecF32& total : group) total = hn::Zero(df);
+  const typename Dot::Constants constants;
+  const F16Constants f16_constants;
+  VecF32 totals[kTokens][kGroups];
+  for (auto& token : totals) {
+    for (VecF32& total : token) total = hn::Zero(df);
   }
   for (size_t block = 0; block < tile.n_blocks; ++block) {
-    VecI32 sums[kGroups][kTokens];
-    BlockSums<Dot>(tile, block, sums);
+    VecI32 sums[kTokens][kGroups];
+    BlockSums<Dot>(tile, block, constants, sums);
+    VecF32 w_scales[kGroups];
     for (size_t g = 0; g < kGroups; ++g) {
-      const VecF32 w_scale = LoadF16x4(tile.group + g * tile.group_bytes + block * kScaleBlockBytes);
-      for (size_t t = 0; t < kTokens; ++t) {
-        const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.n_blocks + block]);
-        const VecF32 scaled = hn::Mul(hn::ConvertTo(df, sums[g][t]), hn::Mul(w_scale, x_scale));
-        totals[g][t] = hn::Add(totals[g][t], scaled);
+      const uint8_t* scales = tile.group + g * tile.group_bytes + block * kScaleBlockBytes;
+      w_scales[g] = LoadF16x4(scales, f16_constants);
+    }
+    for (size_t t = 0; t < kTokens; ++t) {
+      const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.n_blocks + block]);
+      for (size_t g = 0; g < kGroups; ++g) {
+        const VecF32 scaled = hn::Mul(hn::ConvertTo(df, sums[t][g]), hn::Mul(w_scales[g], x_scale));
+        totals[t][g] = hn::Add(totals[t][g], scaled);
       }
     }
   }
@@ -94,24 +115,31 @@ void RunTile(const Tile<typename Dot::Activation>& tile) {
     for (size_t g = 0; g < kGroups; ++g) {
       const size_t row = g * kRowGroup;
       if (row < tile.n_rows) {
-        StoreRows(totals[g][t], tile.y + t * tile.y_stride + row, tile.n_rows - row);
+        StoreRows(totals[t][g], tile.y + t * tile.y_stride + row, tile.n_rows - row);
       }
     }
   }
 }
 
+// Tiles of kGroups groups by 1 to kTokens tokens, called through a table: each stays a function of its own, which an
+// engine's register allocation handles better than all of them inlined into one.
+template <class Dot, size_t kGroups, size_t... kTokens>
+constexpr auto TileTable(std::index_sequence<kTokens...>) {
+  return std::array{&RunTile<Dot, kGroups, kTokens + 1>...};
+}
+
 // One tile's row groups against n_tokens tokens.
 template <class Dot, size_t kGroups, size_t kTokens>
 void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
-  for (; n_tokens >= kTokens; n_tokens -= kTokens) {
-    RunTile<Dot, kGroups, kTokens>(tile);
-    tile.x += kTokens * tile.n_blocks * kBlockCols;
-    tile.scales += kTokens * tile.n_blocks;
-    tile.sums += kTokens * tile.n_blocks;
-    tile.y += kTokens * tile.y_stride;
-  }
-  if constexpr (kTokens > 1) {
-    if (n_tokens != 0) RunTokens<Dot, kGroups, kTokens - 1>(tile, n_tokens);
+  static constexpr auto kTiles = TileTable<Dot, kGroups>(std::make_index_sequence<kTokens>());
+  while (n_tokens != 0) {
+    const size_t n = std::min(n_tokens, kTokens);
+    kTiles[n - 1](tile);
+    tile.x += n * tile.n_blocks * kBlockCols;
+    tile.scales += n * tile.n_blocks;
+    tile.sums += n * tile.n_blocks;
+    tile.y += n * tile.y_stride;
+    n_tokens -= n;
   }
 }
 
@@ -131,6 +159,7 @@ void RunRange(const RowRange& range) {
   tile.group_bytes = GroupBytes(shape.family, shape.n_blocks);
   tile.n_blocks = shape.n_blocks;
   tile.y_stride = range.y_stride;
+  tile.never = kBlockCols;
   for (size_t token = 0; token < x.n_tokens(); token += token_block) {
     const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
     tile.x = Codes(x, token, static_cast<const Activation*>(nullptr));

@@ -90,7 +90,7 @@ HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out
 }
 
 void WidenBlock(const PackedShape& shape, const uint8_t* group, size_t block, float* out) {
-  const VecF32 scale = LoadF16x4(group + block * kScaleBlockBytes);
+  const VecF32 scale = LoadF16x4(group + block * kScaleBlockBytes, F16Constants());
   const uint8_t* codes = group + CodesOffset(shape.n_blocks) + block * CodeBlockBytes(shape.family);
   const bool is_p8 = shape.family == PackedFamily::kP8;
   const U8x16 d8;
@@ -113,9 +113,10 @@ void WidenBlock(const PackedShape& shape, const uint8_t* group, size_t block, fl
 void WidenPanel(const PackedShape& shape, const uint8_t* group, size_t begin, size_t n_cols,
                 float* out) {
   if (shape.family == PackedFamily::kF16) {
-    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) HWY_ATTR { return LoadF16x4(p); });
+    const F16Constants constants;
+    WidenPlain(group, begin, n_cols, out, [&](const uint8_t* p) { return LoadF16x4(p, constants); });
   } else if (shape.family == PackedFamily::kBF16) {
-    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) HWY_ATTR { return LoadBF16x4(p); });
+    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) { return LoadBF16x4(p); });
   } else {
     for (size_t c = 0; c < n_cols; c += kBlockCols) {
       WidenBlock(shape, group, (begin + c) / kBlockCols, out + c * kRowGroup);

@@ -26,6 +26,23 @@ inline constexpr bool kHasRelaxedDot = false;
 #define HEADLIGHT_HAS_DOT4 0
 #endif
 
+// The same pointer, as a value of its own: what is added to it later becomes the offset of a load, where LLVM would else
+// regroup the sums and add at run time.
+template <typename T>
+HWY_INLINE const T* PinPointer(const T* p) {
+#if HWY_TARGET == HWY_WASM
+  asm volatile("" : "+r"(p));
+#endif
+  return p;
+}
+
+// A vector constant that is loaded once, where the call stands. V8 makes a vector literal anew, by three instructions, in
+// every basic block that uses it.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> LoadedConstant(D d, const T* constant) {
+  return hn::Load(d, PinPointer(constant));
+}
+
 // a * b + c: rounded once where the relaxed instruction is fused, twice elsewhere. For float kernels that are faster
 // by it; integer-dot kernels use a product and a sum, so that every module gives the same bits.
 HWY_INLINE VecF32 MulAdd(VecF32 a, VecF32 b, VecF32 c) {
