@@ -8,98 +8,87 @@
 
 #include "attention/attention.h"
 #include "attention/key_range.h"
+#include "attention/kv_rows-inl.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/scratch.h"
 #include "attention/score_transform-inl.h"
-#include "kv/f16-inl.h"
 
 namespace headlight {
 namespace {
 
-// Values are taken this many rows at a time, in strips of columns that fit in registers: 32 rows stay in the first-level
-// cache between strips, and memory is read in address order.
-constexpr size_t kValueRows = 32;
-constexpr size_t kStripVecs = 4;
-// Query heads that share a loaded key in registers.
-constexpr size_t kMaxHeads = 3;
-
-// How the inner loops read a cache row, kStep elements at a time; rows are padded to 16 bytes.
-struct F32Rows {
-  using Element = float;
-  static constexpr size_t kStep = 4;
-  static HWY_INLINE void Load(const float* p, VecF32* x) { x[0] = hn::Load(F32x4(), p); }
-};
-struct F16Rows {
-  using Element = uint16_t;
-  static constexpr size_t kStep = 8;
-  static HWY_INLINE void Load(const uint16_t* p, VecF32* x) { LoadF16x8(p, x[0], x[1]); }
-};
+// How many keys, and how many vectors of a value, one, two or three query heads take at a time: as many accumulators as
+// stay in registers beside the operands (x86 has 16, of which V8 keeps one).
+constexpr size_t kScoreKeys[] = {0, 8, 4, 3};
+constexpr size_t kValueVecs[] = {0, 8, 4, 3};
 
 // Several query heads against the same rows. `weights` are scores before and weights after the softmax.
 struct Heads {
-  const float* q;        // [n, q_stride]
+  const float* q;  // [n, q_stride]
   size_t q_stride;
-  float* weights;        // [n, weight_stride]
+  float* weights;  // [n, weight_stride]
   size_t weight_stride;
-  float* acc;            // [n, acc_stride]
+  float* acc;      // [n, acc_stride]
   size_t acc_stride;
 
-  Heads From(size_t head) const {
-    return {q + head * q_stride,   q_stride, weights + head * weight_stride, weight_stride,
+  Heads From(size_t head, size_t key) const {
+    return {q + head * q_stride,     q_stride,  weights + head * weight_stride + key, weight_stride,
             acc + head * acc_stride, acc_stride};
   }
 };
 
 // Lane i of the result is the sum of the lanes of a[i].
-HWY_INLINE VecF32 SumsOfLanes(const VecF32 (&a)[4]) {
+HWY_INLINE VecF32 SumsOfLanes(VecF32 a0, VecF32 a1, VecF32 a2, VecF32 a3) {
   constexpr F32x4 kF32;
-  const VecF32 ab = hn::Add(hn::InterleaveLower(kF32, a[0], a[1]), hn::InterleaveUpper(kF32, a[0], a[1]));
-  const VecF32 cd = hn::Add(hn::InterleaveLower(kF32, a[2], a[3]), hn::InterleaveUpper(kF32, a[2], a[3]));
+  const VecF32 ab = hn::Add(hn::InterleaveLower(kF32, a0, a1), hn::InterleaveUpper(kF32, a0, a1));
+  const VecF32 cd = hn::Add(hn::InterleaveLower(kF32, a2, a3), hn::InterleaveUpper(kF32, a2, a3));
   return hn::Add(hn::ConcatLowerLower(kF32, cd, ab), hn::ConcatUpperUpper(kF32, cd, ab));
 }
 
-// weights[h][key..key+4) = keys . q[h] for kHeads heads and four rows of `stride` elements.
-template <class Rows, size_t kHeads>
-void ScoreFour(const typename Rows::Element* const (&rows)[4], size_t stride, const Heads& heads,
-               size_t key) {
+// weights[h][key] = k[key] . q[h] for kHeads heads and all n_keys rows, kKeys at a time.
+template <size_t kHeads, size_t kKeys>
+void ScoreRows(const float* k, size_t stride, size_t n_keys, const Heads& heads) {
   constexpr F32x4 kF32;
-  constexpr size_t kVecs = Rows::kStep / 4;
-  VecF32 acc[kHeads][4];
-  for (auto& head : acc) head[0] = head[1] = head[2] = head[3] = hn::Zero(kF32);
-  for (size_t i = 0; i < stride; i += Rows::kStep) {
-    for (size_t r = 0; r < 4; ++r) {
-      VecF32 x[kVecs];
-      Rows::Load(rows[r] + i, x);
-      for (size_t h = 0; h < kHeads; ++h) {
-        const float* q = heads.q + h * heads.q_stride + i;
-        for (size_t j = 0; j < kVecs; ++j) acc[h][r] = MulAdd(x[j], hn::Load(kF32, q + 4 * j), acc[h][r]);
+  for (size_t key = 0; key < n_keys; key += kKeys) {
+    // Past the last key its row is read again: rows that are not live are never touched.
+    const float* rows[kKeys];
+    for (size_t r = 0; r < kKeys; ++r) rows[r] = k + std::min(key + r, n_keys - 1) * stride;
+    VecF32 acc[kHeads][RoundUp(kKeys, 4)];
+    for (auto& head : acc) {
+      for (VecF32& a : head) a = hn::Zero(kF32);
+    }
+    for (size_t i = 0; i < stride; i += 4) {
+      VecF32 q[kHeads];
+      for (size_t h = 0; h < kHeads; ++h) q[h] = hn::Load(kF32, heads.q + h * heads.q_stride + i);
+      for (size_t r = 0; r < kKeys; ++r) {
+        const VecF32 x = hn::Load(kF32, rows[r] + i);
+        for (size_t h = 0; h < kHeads; ++h) acc[h][r] = MulAdd(x, q[h], acc[h][r]);
+      }
+    }
+    for (size_t h = 0; h < kHeads; ++h) {
+      for (size_t r = 0; r < kKeys; r += 4) {
+        hn::StoreU(SumsOfLanes(acc[h][r], acc[h][r + 1], acc[h][r + 2], acc[h][r + 3]), kF32,
+                   heads.weights + h * heads.weight_stride + key + r);
       }
     }
   }
-  for (size_t h = 0; h < kHeads; ++h) {
-    hn::Store(SumsOfLanes(acc[h]), kF32, heads.weights + h * heads.weight_stride + key);
-  }
 }
 
-// acc[h][i] += sum over keys [key, key_end) of weights[h][key] * v[key][i] for kHeads heads and kLoads * kStep columns i.
-template <class Rows, size_t kHeads, size_t kLoads>
-void AccumulateStrip(const typename Rows::Element* v, size_t stride, const Heads& heads, size_t key,
-                     size_t key_end, size_t column) {
+// acc[h][i] += sum over n_keys rows of weights[h][key] * v[key][i] for kHeads heads and kVecs vectors from column i.
+template <size_t kHeads, size_t kVecs>
+void AccumulateStrip(const float* v, size_t stride, size_t n_keys, const Heads& heads, size_t column) {
   constexpr F32x4 kF32;
-  constexpr size_t kVecs = kLoads * Rows::kStep / 4;
   VecF32 acc[kHeads][kVecs];
   for (size_t h = 0; h < kHeads; ++h) {
     const float* src = heads.acc + h * heads.acc_stride + column;
     for (size_t j = 0; j < kVecs; ++j) acc[h][j] = hn::Load(kF32, src + 4 * j);
   }
-  for (; key < key_end; ++key) {
-    VecF32 x[kVecs];
-    for (size_t j = 0; j < kLoads; ++j) {
-      Rows::Load(v + key * stride + column + j * Rows::kStep, x + j * Rows::kStep / 4);
-    }
-    for (size_t h = 0; h < kHeads; ++h) {
-      const VecF32 weight = hn::Set(kF32, heads.weights[h * heads.weight_stride + key]);
-      for (size_t j = 0; j < kVecs; ++j) acc[h][j] = MulAdd(x[j], weight, acc[h][j]);
+  const float* row = v + column;
+  for (size_t key = 0; key < n_keys; ++key, row += stride) {
+    VecF32 weight[kHeads];
+    for (size_t h = 0; h < kHeads; ++h) weight[h] = hn::Set(kF32, heads.weights[h * heads.weight_stride + key]);
+    for (size_t j = 0; j < kVecs; ++j) {
+      const VecF32 x = hn::Load(kF32, row + 4 * j);
+      for (size_t h = 0; h < kHeads; ++h) acc[h][j] = MulAdd(x, weight[h], acc[h][j]);
     }
   }
   for (size_t h = 0; h < kHeads; ++h) {
@@ -108,17 +97,13 @@ void AccumulateStrip(const typename Rows::Element* v, size_t stride, const Heads
   }
 }
 
-template <class Rows, size_t kHeads>
-void AccumulateRows(const typename Rows::Element* v, size_t stride, const Heads& heads, size_t key,
-                    size_t key_end) {
-  constexpr size_t kLoads = kStripVecs * 4 / Rows::kStep;
+template <size_t kHeads, size_t kVecs>
+void AccumulateRows(const float* v, size_t stride, size_t n_keys, const Heads& heads) {
   size_t column = 0;
-  for (; column + 4 * kStripVecs <= stride; column += 4 * kStripVecs) {
-    AccumulateStrip<Rows, kHeads, kLoads>(v, stride, heads, key, key_end, column);
+  for (; column + 4 * kVecs <= stride; column += 4 * kVecs) {
+    AccumulateStrip<kHeads, kVecs>(v, stride, n_keys, heads, column);
   }
-  for (; column < stride; column += Rows::kStep) {
-    AccumulateStrip<Rows, kHeads, 1>(v, stride, heads, key, key_end, column);
-  }
+  for (; column < stride; column += 4) AccumulateStrip<kHeads, 1>(v, stride, n_keys, heads, column);
 }
 
 // Calls body(first head, number of heads as a constant) until all n_heads had their turn. Four are two pairs: their
@@ -134,46 +119,9 @@ HWY_INLINE void ForHeads(size_t n_heads, const Body& body) {
       body(h, std::integral_constant<size_t, 2>());
       h += 2;
     } else {
-      body(h, std::integral_constant<size_t, kMaxHeads>());
-      h += kMaxHeads;
+      body(h, std::integral_constant<size_t, 3>());
+      h += 3;
     }
-  }
-}
-
-// k: rows of keys [0, n_keys).
-template <class Rows>
-void ScoreKeys(const typename Rows::Element* k, size_t stride, size_t n_keys, size_t n_heads,
-               const Heads& heads) {
-  for (size_t key = 0; key < n_keys; key += 4) {
-    // Past the last key its row is read again: rows that are not live are never touched.
-    const typename Rows::Element* rows[4];
-    for (size_t r = 0; r < 4; ++r) rows[r] = k + std::min(key + r, n_keys - 1) * stride;
-    ForHeads(n_heads, [&](size_t h, auto count) {
-      ScoreFour<Rows, decltype(count)::value>(rows, stride, heads.From(h), key);
-    });
-  }
-}
-
-// v: rows of values [0, n_keys).
-template <class Rows>
-void AccumulateValues(const typename Rows::Element* v, size_t stride, size_t n_keys, size_t n_heads,
-                      const Heads& heads) {
-  for (size_t key = 0; key < n_keys; key += kValueRows) {
-    const size_t key_end = std::min(key + kValueRows, n_keys);
-    ForHeads(n_heads, [&](size_t h, auto count) {
-      AccumulateRows<Rows, decltype(count)::value>(v, stride, heads.From(h), key, key_end);
-    });
-  }
-}
-
-// Calls body(Rows(), first row of keys.begin as Rows::Element) for the format.
-template <class Body>
-HWY_INLINE void WithRows(CacheType type, const void* rows, size_t offset, const Body& body) {
-  switch (type) {
-    case CacheType::kF32:
-      return body(F32Rows(), static_cast<const float*>(rows) + offset);
-    case CacheType::kF16:
-      return body(F16Rows(), static_cast<const uint16_t*>(rows) + offset);
   }
 }
 
@@ -208,20 +156,28 @@ void AttendChunk(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
   const size_t n_heads = spec.layout.n_q_per_kv();
   const size_t n_keys = keys.end - keys.begin;
   const KvHeadView kv = args.kv->head(kv_head);
-  const Heads heads{scratch.q, RoundUp(spec.layout.d_qk, 8), scratch.scores, kDecodeChunk + kKeyGroup,
+  const Heads heads{scratch.q, RoundUp(spec.layout.d_qk, 8), scratch.scores, kDecodeChunk + kScorePadding,
                     partials + kPartialHeader, partial_stride};
   ScaleQueries(spec, args, kv_head, scratch.q);
-  WithRows(kv.format.k, kv.k, keys.begin * kv.k_stride, [&](auto rows, const auto* k) {
-    ScoreKeys<decltype(rows)>(k, kv.k_stride, n_keys, n_heads, heads);
-  });
+  for (size_t key = 0; key < n_keys; key += kDecodeRows) {
+    const KeyRange rows{keys.begin + key, std::min(keys.begin + key + kDecodeRows, keys.end)};
+    const float* k = RowsAsF32(kv.format.k, kv.k, kv.k_stride, rows, scratch.rows);
+    ForHeads(n_heads, [&](size_t h, auto count) {
+      ScoreRows<count, kScoreKeys[count]>(k, kv.k_stride, rows.end - rows.begin, heads.From(h, key));
+    });
+  }
   for (size_t h = 0; h < n_heads; ++h) {
     float* partial = partials + h * partial_stride;
-    SoftmaxChunk(spec, n_keys, heads.From(h).weights, partial);
+    SoftmaxChunk(spec, n_keys, heads.From(h, 0).weights, partial);
     std::fill_n(partial + kPartialHeader, kv.v_stride, 0.0f);
   }
-  WithRows(kv.format.v, kv.v, keys.begin * kv.v_stride, [&](auto rows, const auto* v) {
-    AccumulateValues<decltype(rows)>(v, kv.v_stride, n_keys, n_heads, heads);
-  });
+  for (size_t key = 0; key < n_keys; key += kDecodeRows) {
+    const KeyRange rows{keys.begin + key, std::min(keys.begin + key + kDecodeRows, keys.end)};
+    const float* v = RowsAsF32(kv.format.v, kv.v, kv.v_stride, rows, scratch.rows);
+    ForHeads(n_heads, [&](size_t h, auto count) {
+      AccumulateRows<count, kValueVecs[count]>(v, kv.v_stride, rows.end - rows.begin, heads.From(h, key));
+    });
+  }
 }
 
 // Merges a head's n_chunks partials [PartialFloats(d_v)] in order into the first and writes out [d_v].

@@ -11,10 +11,10 @@
 
 #include "attention/attention.h"
 #include "attention/key_range.h"
+#include "attention/kv_rows-inl.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/scratch.h"
 #include "attention/score_transform-inl.h"
-#include "kv/f16-inl.h"
 
 namespace headlight {
 namespace {
@@ -76,32 +76,9 @@ void StoreOutputs(const Block& block, const TiledScratch& scratch) {
   }
 }
 
-// src [n, stride] f16 -> dst [n, stride]; stride is a multiple of 8.
-void ConvertTile(const uint16_t* src, size_t n, size_t stride, float* dst) {
-  constexpr F32x4 kF32;
-  for (size_t i = 0; i < n * stride; i += 8) {
-    VecF32 low, high;
-    LoadF16x8(src + i, low, high);
-    hn::Store(low, kF32, dst + i);
-    hn::Store(high, kF32, dst + i + 4);
-  }
-}
-
-const float* TileRows(CacheType type, const void* rows, size_t stride, KeyRange keys, float* copy) {
-  switch (type) {
-    case CacheType::kF16:
-      ConvertTile(static_cast<const uint16_t*>(rows) + keys.begin * stride, keys.end - keys.begin, stride,
-                  copy);
-      return copy;
-    case CacheType::kF32:
-      break;
-  }
-  return static_cast<const float*>(rows) + keys.begin * stride;
-}
-
 KvTile LoadTile(const KvHeadView& kv, KeyRange keys, const TiledScratch& scratch) {
-  return {TileRows(kv.format.k, kv.k, kv.k_stride, keys, scratch.k),
-          TileRows(kv.format.v, kv.v, kv.v_stride, keys, scratch.v), kv.k_stride, kv.v_stride,
+  return {RowsAsF32(kv.format.k, kv.k, kv.k_stride, keys, scratch.k),
+          RowsAsF32(kv.format.v, kv.v, kv.v_stride, keys, scratch.v), kv.k_stride, kv.v_stride,
           keys.begin};
 }
 

@@ -3,6 +3,7 @@
 #ifndef HEADLIGHT_ATTENTION_SCRATCH_H_
 #define HEADLIGHT_ATTENTION_SCRATCH_H_
 
+#include <algorithm>
 #include <cstddef>
 
 #include "attention/attention.h"
@@ -30,10 +31,17 @@ struct TiledScratch {
   float* v;       // [kTileK, d_v rounded up to 8] the same for values
 };
 
+// Decode. Cache rows are taken this many at a time: as f32 they stay in the first-level cache while every query head and
+// strip of columns passes over them, and memory is read in address order.
+inline constexpr size_t kDecodeRows = 32;
+// The last group of keys of a chunk may write up to seven scores past its end.
+inline constexpr size_t kScorePadding = 8;
+
 // One thread's buffers in decode.
 struct DecodeScratch {
   float* q;       // [n_q_per_kv, d_qk rounded up to 8] scaled queries, zero-padded
-  float* scores;  // [n_q_per_kv, kDecodeChunk + 4]
+  float* scores;  // [n_q_per_kv, kDecodeChunk + kScorePadding]
+  float* rows;    // [kDecodeRows, max(d_qk, d_v) rounded up to 8] f32 copy of cache rows of another format
 };
 
 // Floats of one chunk's partial result of one query head: max, sum, two of padding, then acc [d_v rounded up to 8].
@@ -69,10 +77,11 @@ inline TiledScratch CarveTiled(const HeadLayout& layout, Carver& carver) {
   return s;
 }
 
-inline DecodeScratch CarveDecode(size_t n_q_per_kv, size_t d_qk, Carver& carver) {
+inline DecodeScratch CarveDecode(size_t n_q_per_kv, size_t d_qk, size_t d_v, Carver& carver) {
   DecodeScratch s{};
   s.q = carver.Take(n_q_per_kv * RoundUp(d_qk, 8));
-  s.scores = carver.Take(n_q_per_kv * (kDecodeChunk + kKeyGroup));
+  s.scores = carver.Take(n_q_per_kv * (kDecodeChunk + kScorePadding));
+  s.rows = carver.Take(kDecodeRows * RoundUp(std::max(d_qk, d_v), 8));
   return s;
 }
 
@@ -85,7 +94,7 @@ inline TiledScratch TiledScratchOf(const HeadLayout& layout, float* thread_scrat
 
 inline DecodeScratch DecodeScratchOf(const HeadLayout& layout, float* thread_scratch) {
   scratch_internal::Carver carver(thread_scratch);
-  return scratch_internal::CarveDecode(layout.n_q_per_kv(), layout.d_qk, carver);
+  return scratch_internal::CarveDecode(layout.n_q_per_kv(), layout.d_qk, layout.d_v, carver);
 }
 
 // Floats of one thread for every layout that exceeds `widest` in no field. Such a layer may have more query heads per KV
@@ -94,7 +103,7 @@ inline size_t ThreadScratchFloats(const HeadLayout& widest) {
   scratch_internal::Carver tiled(nullptr);
   scratch_internal::CarveTiled(widest, tiled);
   scratch_internal::Carver decode(nullptr);
-  scratch_internal::CarveDecode(widest.n_q_heads, widest.d_qk, decode);
+  scratch_internal::CarveDecode(widest.n_q_heads, widest.d_qk, widest.d_v, decode);
   return tiled.n_taken() > decode.n_taken() ? tiled.n_taken() : decode.n_taken();
 }
 

@@ -1,49 +1,46 @@
-// Rows of IEEE 754 binary16 for the KV cache: exact vector conversions in both directions, bit for bit those of
-// base/dtype.h (subnormals, infinities and NaN included). Four elements at a time; no tails here.
+// Rows of IEEE 754 binary16 for the KV cache: vector conversions in both directions, bit for bit those of base/dtype.h
+// (subnormals included), except that reading is for finite values. Four elements at a time; no tails here.
 #ifndef HEADLIGHT_KV_F16_INL_H_
 #define HEADLIGHT_KV_F16_INL_H_
 
 #include <cstdint>
 
-#include "simd/simd.h"
+#include "simd/relaxed.h"
 
 namespace headlight {
 
 using U32x4 = hn::FixedTag<uint32_t, 4>;
 using U16x4 = hn::FixedTag<uint16_t, 4>;
-using U16x8 = hn::FixedTag<uint16_t, 8>;
 
-// binary16 in the upper halves of four lanes (lower halves zero) -> binary32.
-inline hn::VFromD<F32x4> F32FromF16Upper(hn::VFromD<U32x4> upper) {
+// Four binary16 at p -> binary32: exact for every finite value. Infinities and NaNs read as numbers of 2^16 and more: telling
+// them apart would double the work of a step that reads the whole cache, and a cache holds no infinity (ClampToF16).
+inline VecF32 LoadF16x4(const uint16_t* p) {
   constexpr F32x4 kF32;
-  constexpr U32x4 kU32;
-  constexpr hn::FixedTag<int32_t, 4> kI32;
-  // The arithmetic shift leaves the sign where it is and puts exponent and mantissa where binary32 wants them, with the
-  // exponent 112 too small: multiplying by 2^112 repairs that and normalises subnormals (Highway's own conversion for
-  // WASM makes infinities finite; the last step keeps them).
-  const auto shifted = hn::BitCast(kU32, hn::ShiftRight<3>(hn::BitCast(kI32, upper)));
-  const auto bits = hn::And(shifted, hn::Set(kU32, 0x8FFFE000u));
-  const auto value = hn::Mul(hn::BitCast(kF32, bits), hn::Set(kF32, 0x1p112f));
-  const auto magnitude = hn::And(shifted, hn::Set(kU32, 0x0FFFE000u));
-  const auto is_special =
-      hn::Gt(hn::BitCast(kI32, magnitude), hn::Set(kI32, 0x0F7FFFFF));  // exponent all ones
-  const auto exponent = hn::And(hn::BitCast(kF32, hn::VecFromMask(kI32, is_special)),
-                                hn::BitCast(kF32, hn::Set(kU32, 0x7F800000u)));
-  return hn::Or(value, exponent);
+  constexpr I32x4 kI32;
+  constexpr hn::FixedTag<int16_t, 4> kI16;
+  // Sign-extended and shifted left by 13, the sign is in bit 31 and exponent and mantissa are where binary32 wants them, but
+  // for copies of the sign in between, which the mask drops. The exponent is then 112 too small: multiplying by 2^112
+  // repairs that and normalises subnormals. Load and sign-extension are one instruction.
+  const VecI32 extended = hn::PromoteTo(kI32, hn::LoadU(kI16, reinterpret_cast<const int16_t*>(p)));
+  const VecI32 bits = hn::And(hn::ShiftLeft<13>(extended), hn::Set(kI32, static_cast<int32_t>(0x8FFFE000u)));
+  return hn::Mul(hn::BitCast(kF32, bits), hn::Set(kF32, 0x1p112f));
 }
 
-// Eight binary16 at p (16-byte aligned) -> lanes 0..3 in low, 4..7 in high.
-inline void LoadF16x8(const uint16_t* p, hn::VFromD<F32x4>& low, hn::VFromD<F32x4>& high) {
-  constexpr U16x8 kU16;
-  constexpr U32x4 kU32;
-  const auto halves = hn::Load(kU16, p);
-  const auto zero = hn::Zero(kU16);
-  low = F32FromF16Upper(hn::BitCast(kU32, hn::InterleaveLower(kU16, zero, halves)));
-  high = F32FromF16Upper(hn::BitCast(kU32, hn::InterleaveUpper(kU16, zero, halves)));
+// The largest finite binary16.
+inline constexpr float kMaxF16 = 65504.0f;
+
+// x limited to what binary16 can hold; NaN stays. An outlier of a key or value then costs its own precision, where an infinity
+// would turn every later output into NaN.
+inline VecF32 ClampToF16(VecF32 x) {
+  constexpr F32x4 kF32;
+  const VecF32 low = hn::Set(kF32, -kMaxF16);
+  const VecF32 high = hn::Set(kF32, kMaxF16);
+  const VecF32 below = hn::IfThenElse(hn::Gt(x, high), high, x);
+  return hn::IfThenElse(hn::Lt(below, low), low, below);
 }
 
 // binary32 -> binary16, round to nearest even; overflow gives an infinity, NaN the quiet NaN 0x7E00 with its sign.
-inline hn::VFromD<U16x4> F16FromF32Vector(hn::VFromD<F32x4> x) {
+inline hn::VFromD<U16x4> F16FromF32Vector(VecF32 x) {
   constexpr F32x4 kF32;
   constexpr U32x4 kU32;
   constexpr U16x4 kU16;

@@ -56,8 +56,12 @@ void StoreF16(const float* src, size_t d, uint16_t* dst) {
   constexpr F32x4 kF32;
   constexpr U16x4 kU16;
   size_t i = 0;
-  for (; i + 4 <= d; i += 4) hn::Store(F16FromF32Vector(hn::LoadU(kF32, src + i)), kU16, dst + i);
-  for (; i < d; ++i) dst[i] = F16FromF32(src[i]);
+  for (; i + 4 <= d; i += 4) {
+    hn::Store(F16FromF32Vector(ClampToF16(hn::LoadU(kF32, src + i))), kU16, dst + i);
+  }
+  if (i == d) return;
+  const auto last = F16FromF32Vector(ClampToF16(hn::LoadN(kF32, src + i, d - i)));
+  hn::StoreN(last, kU16, dst + i, d - i);
 }
 
 // src [n_kv_heads, d] -> row `row` of each head of plane [n_kv_heads, n_ctx, stride].

@@ -43,7 +43,7 @@ class KvLayer {
   static size_t BytesPerToken(const HeadLayout& layout, KvCacheFormat format);
 
   // Stores row `row` < n_ctx of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads, d_v]. f16 rounds to
-  // nearest even.
+  // nearest even and stores what is beyond +-65504 as +-65504.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
   const HeadLayout& layout() const { return layout_; }
