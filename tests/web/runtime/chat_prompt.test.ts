@@ -59,7 +59,8 @@ describe('fitChat', () => {
 
   it('does not carry what was dropped over to another conversation', () => {
     const memory = new DropMemory();
-    fitChat(talk('suauauauauauauauau'), limits(100), encode, memory);
+    const { droppedMessages } = fitChat(talk('suauauauauau'), limits(100), encode, memory);
+    expect(droppedMessages).toBe(6);
     const other = talk('suauauauau').map((message) => ({
       ...message,
       content: `${message.content}!`,

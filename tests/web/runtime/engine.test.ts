@@ -51,6 +51,7 @@ describe('a run', () => {
     expect(texts.join('')).toBe('one ');
     expect(await run.result()).toMatchObject({
       text: 'one ',
+      tokens: textTokens('one END'),
       finishReason: 'stop',
       stopString: 'END',
     });

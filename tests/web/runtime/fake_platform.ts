@@ -89,8 +89,8 @@ function fakeWorker(importGlue: (url: string) => Promise<ModuleFactory>): FakeWo
   let onLost: (why: string) => void = () => {};
   const received: ToWorker[] = [];
   const host = new WorkerHost({
-    post: (message) => {
-      const copy = structuredClone(message);
+    post: (message, transfer = []) => {
+      const copy = structuredClone(message, { transfer });
       setImmediate(() => !worker.terminated && toPage(copy));
     },
     importGlue,
@@ -107,8 +107,8 @@ function fakeWorker(importGlue: (url: string) => Promise<ModuleFactory>): FakeWo
       onLost(why);
     },
     endpoint: {
-      post(message) {
-        const copy = structuredClone(message);
+      post(message, transfer = []) {
+        const copy = structuredClone(message, { transfer });
         received.push(copy);
         setImmediate(() => !worker.terminated && host.receive(copy));
       },

@@ -46,6 +46,7 @@ describe('sources of bytes', () => {
     expect(seen.at(-1)).toEqual({ phase: 'ready', loadedBytes: 200, totalBytes: 200 });
     const counts = seen.map(({ loadedBytes }) => loadedBytes);
     expect(counts).toEqual([...counts].sort((a, b) => a - b));
+    for (const { totalBytes } of seen) expect([undefined, 200]).toContain(totalBytes);
   });
 
   it.each([[null], [5], [{}], [[]], [[null]]])('%j is refused', async (source) => {
@@ -160,6 +161,10 @@ describe('over HTTP', () => {
       response.setHeader('content-length', 100).write(file(60));
       setTimeout(() => response.destroy(), 20);
     },
+    '/more': (_, response) => {
+      const write = () => response.write(file(150), (error) => error || setTimeout(write, 1));
+      write();
+    },
     '/slow': (_, response) => {
       response.on('close', () => {
         nClosed += 1;
@@ -178,7 +183,7 @@ describe('over HTTP', () => {
   });
   afterAll(() => server.closeAllConnections());
 
-  it.each(['/good', '/chunked', '/gzip'])(
+  it.each(['/good', '/chunked', '/gzip', '/more'])(
     '%s loads, and its total is right once the header is read',
     async (path) => {
       const { seen } = await progressOf(`${base}${path}`);

@@ -64,10 +64,12 @@ describe('falling back', () => {
   });
 
   it('a relaxed dot product that follows no rule rules out every relaxed module', async () => {
-    const platform = fakePlatform({ relaxedOk: false }, { features });
+    const factories = { 'simd-threads': fails };
+    const platform = fakePlatform({ relaxedOk: false }, { features, factories });
     const { info } = await loadFake(platform);
-    expect(info.runtime.module).toBe('simd-threads');
+    expect(info.runtime.module).toBe('simd');
     expect(info.runtime.reasons.join()).toMatch(/follows no known rule/);
+    expect(platform.workers).toHaveLength(3);
   });
 
   it('a thread pool that never gets ready is given up after its time, and one thread serves', async () => {

@@ -38,9 +38,11 @@ describe('stopping', () => {
 
   it('leaving the loop frees the place in the queue', async () => {
     const engine = await loadFake(endless());
-    for await (const _ of engine.complete([5])) break;
+    const run = engine.complete([5]);
+    for await (const _ of run) break;
     const next = await engine.complete([6], { maxTokens: 1 }).result();
     expect(next.text).toBe('x');
+    expect((await run.result()).finishReason).toBe('aborted');
   });
 
   it('a run that is stopped while it waits ends at once and is never begun', async () => {

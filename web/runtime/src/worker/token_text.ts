@@ -2,6 +2,5 @@
 import type { Tokenizer } from '../text/tokenizer.js';
 
 export function tokenText(tokenizer: Tokenizer, id: number): string {
-  if (tokenizer.isControl(id)) return tokenizer.tokenText(id);
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(tokenizer.piece(id));
 }
