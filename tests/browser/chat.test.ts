@@ -1,6 +1,7 @@
 // The chat page end to end in real browsers, served with the headers of `npm start`: it loads, answers, stops, takes a
 // dropped file, says what is wrong with a broken one, complains nowhere and asks nobody else for anything.
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
@@ -9,7 +10,29 @@ import { answerFinished, ask, dropFile, openChat, patienceMs, send } from './sup
 import { type Tab, textOf, until } from './support/tab.js';
 
 const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
+const makeModelPath = fileURLToPath(new URL('../bench/make_model.mjs', import.meta.url));
 const modelUrl = 'models/default-q8_0.gguf';
+
+function modelIs(tab: Tab, name: string): Promise<void> {
+  return until(
+    tab,
+    `the model ${name}`,
+    patienceMs,
+    (wanted) => {
+      const shown = document.querySelector('[data-testid="model-button"]')?.textContent;
+      return document.body.dataset.state === 'ready' && shown?.includes(wanted);
+    },
+    name,
+  );
+}
+
+function makeSlowModel(): string {
+  const folder = fileURLToPath(new URL('../../build/test/models', import.meta.url));
+  mkdirSync(folder, { recursive: true });
+  const path = `${folder}/slow.gguf`;
+  if (!existsSync(path)) execFileSync('node', [makeModelPath, path, 'smol135', 'q4_0']);
+  return folder;
+}
 
 describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
   // The title of a skipped test says why.
@@ -22,7 +45,7 @@ describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
   beforeAll(async () => {
     if (skip) return;
     if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
+    server = await serve({ mounts: { '/slow/': makeSlowModel(), '/': pages }, isolation });
     tab = await openTab(engine);
     await openChat(tab, server.url);
   });
@@ -54,16 +77,25 @@ describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
   });
 
   test(`stop ends the answer, keeps what was written, and the next question works${why}`, async () => {
+    // The default model is done before anyone could stop it: one of 135 million random weights takes its time.
+    await dropFile(tab, '/slow/slow.gguf', 'slow-model.gguf');
+    await modelIs(tab, 'slow-model');
     await tab.click('new-chat');
     await send(tab, 'Tell me a story about a fox.');
     await until(tab, 'the first words', patienceMs, () => {
-      const bodies = document.querySelectorAll<HTMLElement>('[data-testid="answer-body"]');
+      const bodies = document.querySelectorAll('[data-testid="answer-body"]');
       return (bodies.item(bodies.length - 1)?.textContent?.trim().length ?? 0) > 0;
     });
+    expect(await tab.run(() => document.body.dataset.state)).toBe('running');
     await tab.press('Escape');
     const partial = await answerFinished(tab);
     expect(partial.trim()).not.toBe('');
-    expect((await ask(tab, 'Who are you?')).trim()).not.toBe('');
+    expect(await textOf(tab, 'answer-note')).toMatch(/stopped/i);
+    await send(tab, 'And another one.');
+    await tab.click('stop');
+    await answerFinished(tab);
+    await dropFile(tab, modelUrl, 'default-again.gguf');
+    await modelIs(tab, 'default-again');
   });
 
   test(`a dropped GGUF file is loaded and answers${why}`, async () => {
