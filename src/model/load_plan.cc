@@ -31,15 +31,15 @@ constexpr size_t kMaxArenaBytes = size_t{256} << 20;
 }
 
 // Sets the job's shape or length and returns the bytes it needs in an arena.
-size_t PlanJob(const ModelSpec& spec, DotForm form, LoadJob& job) {
+size_t PlanJob(const ModelSpec& spec, const TensorPlace& place, DotForm form, LoadJob& job) {
   // Padding can double a small matrix, no large one.
   if (job.file_bytes > std::numeric_limits<size_t>::max() / 2) ThrowTooLarge(job.file_bytes);
-  const TensorShape shape = ExpectedShape(spec, *job.place);
+  const TensorShape shape = ExpectedShape(spec, place);
   try {
-    if (job.place->is_vector()) {
+    if (place.is_vector()) {
       VectorWriter::CheckType(job.type);
       job.n_floats = shape.n_cols;
-      if (job.place->role == TensorRole::kRopeFactors) return 0;
+      if (place.role == TensorRole::kRopeFactors) return 0;
       return RoundUp(job.n_floats * sizeof(float), kAlignment);
     }
     job.shape = PlanPacked(job.type, shape.n_rows, shape.n_cols, form);
@@ -81,7 +81,7 @@ LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form
                       {{"tensor", tensor.name}});
       }
       is_placed[job.place->index()] = true;
-      const size_t n_bytes = PlanJob(spec, form, job);
+      const size_t n_bytes = PlanJob(spec, *job.place, form, job);
       if (n_bytes > 0) PlaceInArena(n_bytes, plan, job);
     }
     plan.jobs.push_back(std::move(job));

@@ -19,7 +19,7 @@ std::string RepoPath(std::string_view relative) {
 }
 
 std::optional<std::string> SharedPath(std::string_view relative) {
-  const std::string path =
+  std::string path =
       EnvironmentOr("HEADLIGHT_SHARED", RepoPath("../shared")) + "/" + std::string(relative);
   if (!std::ifstream(path)) return std::nullopt;
   return path;

@@ -25,7 +25,7 @@ TEST_CASE("error: it is a std::exception and survives being copied and rethrown"
     try {
       throw Error(ErrorCode::kAborted, "stopped");
     } catch (const Error& error) {
-      const Error copy = error;
+      Error copy = error;
       throw copy;
     }
   } catch (const std::exception& error) {

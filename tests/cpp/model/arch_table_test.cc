@@ -155,7 +155,7 @@ TEST_CASE("arch_table: the vocabulary is the key's, the tokens', or what the emb
   GgufWriter both = RequiredKeys();
   both.Strings("tokenizer.ggml.tokens", tokens);
   CHECK(Build(both).vocab_size == 100);
-  both.Tensor("token_embd.weight", TensorType::kF32, 37, std::vector<float>(37 * 96));
+  both.Tensor("token_embd.weight", TensorType::kF32, 37, std::vector<float>(size_t{37} * 96));
   CHECK(Build(both).vocab_size == 37);
 
   GgufWriter neither = RequiredKeys();

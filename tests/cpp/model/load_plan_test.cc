@@ -64,7 +64,7 @@ TEST_CASE("load_plan: blocks of bounded size that hold every tensor, aligned and
   std::vector<std::vector<std::pair<size_t, size_t>>> used(plan.arena_bytes.size());
   size_t total = 0;
   for (const LoadJob& job : plan.jobs) {
-    const size_t n_bytes = job.place->is_vector() ? job.n_floats * sizeof(float) : job.shape.bytes;
+    const size_t n_bytes = job.n_floats > 0 ? job.n_floats * sizeof(float) : job.shape.bytes;
     CHECK(job.arena_offset % kAlignment == 0);
     CHECK(job.arena_offset + n_bytes <= plan.arena_bytes[job.i_arena]);
     used[job.i_arena].emplace_back(job.arena_offset, n_bytes);
