@@ -36,7 +36,10 @@ struct AttentionArgs {
   size_t out_stride = 0;
 };
 
-// Keys of a decode chunk; chunks are merged in order, so the thread count never changes a bit.
+// Both fast kernels take keys in chunks of this many, at multiples of it, and merge the chunks in order; within a chunk they
+// add in the same order. So a row's result is the same bit for bit whichever kernel computed it, with any number of threads,
+// alone or among others. 8-bit activations need that: one code rounded the other way grows, layer by layer, to the size
+// of the rounding noise itself (1 % of the logits), and a prompt would differ from the same tokens one by one.
 inline constexpr size_t kDecodeChunk = 256;
 
 // Scratch for the fast kernels, allocated once. Each thread has room for one query block and one key tile (prefill) or

@@ -1,6 +1,7 @@
 // Attention of one query (decode): the keys are split into chunks of kDecodeChunk at multiples of it, each (KV head, chunk)
 // is a task, and the partial (max, sum, acc) of the chunks are merged in order afterwards, so that neither the thread count
-// nor which thread took a task changes a bit (after Flash-Decoding). All query heads of a KV head share each loaded
+// nor which thread took a task changes a bit (after Flash-Decoding). The order of every sum is attention_tiled's, so the two
+// agree bit for bit. All query heads of a KV head share each loaded
 // key and value. Bound by memory: a row of the cache is read once.
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +37,7 @@ struct Heads {
   }
 };
 
-// Lane i of the result is the sum of the lanes of a[i].
+// Lane i of the result is SumOfFour of the lanes of the i-th argument.
 HWY_INLINE VecF32 SumsOfLanes(VecF32 a0, VecF32 a1, VecF32 a2, VecF32 a3) {
   constexpr F32x4 kF32;
   const VecF32 ab = hn::Add(hn::InterleaveLower(kF32, a0, a1), hn::InterleaveUpper(kF32, a0, a1));
@@ -137,16 +138,15 @@ void ScaleQueries(const AttentionSpec& spec, const AttentionArgs& args, size_t k
   }
 }
 
-// scores [n_keys padded to 4] of one head -> weights, max and sum of its partial.
-void SoftmaxChunk(const AttentionSpec& spec, size_t n_keys, float* scores, float* partial) {
-  constexpr F32x4 kF32;
+// scores [n_keys padded to 4] of one head, the first n_masked to be ignored -> weights, max and sum of its partial.
+void SoftmaxChunk(const AttentionSpec& spec, size_t n_masked, size_t n_keys, float* scores, float* partial) {
   const size_t n_vecs = CeilDiv(n_keys, 4);
   if (spec.softcap != 0.0f) SoftcapScores(spec.softcap, scores, n_vecs, 4);
+  std::fill_n(scores, n_masked, kMaskedScore);
   std::fill(scores + n_keys, scores + 4 * n_vecs, kMaskedScore);
-  SoftmaxState state = EmptySoftmax();
-  UpdateSoftmax<SoftmaxLanes::kOneRow>(scores, n_vecs, 4, state);
+  const SoftmaxState state = SoftmaxOfChunk<SoftmaxLanes::kOneRow>(scores, n_vecs, 4);
   partial[0] = hn::GetLane(state.max);
-  partial[1] = hn::ReduceSum(kF32, state.sum);
+  partial[1] = hn::GetLane(state.sum);
 }
 
 // Rows `keys` (of one chunk) against all query heads of kv_head. partials: head h's of this chunk is at
@@ -154,6 +154,9 @@ void SoftmaxChunk(const AttentionSpec& spec, size_t n_keys, float* scores, float
 void AttendChunk(const AttentionSpec& spec, const AttentionArgs& args, size_t kv_head, KeyRange keys,
                  const DecodeScratch& scratch, float* partials, size_t partial_stride) {
   const size_t n_heads = spec.layout.n_q_per_kv();
+  // Sums go by place modulo 4, as in prefill; what a window leaves out in front gets weight 0.
+  const size_t n_masked = keys.begin % 4;
+  keys.begin -= n_masked;
   const size_t n_keys = keys.end - keys.begin;
   const KvHeadView kv = args.kv->head(kv_head);
   const Heads heads{scratch.q, RoundUp(spec.layout.d_qk, 8), scratch.scores, kDecodeChunk + kScorePadding,
@@ -168,7 +171,7 @@ void AttendChunk(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
   }
   for (size_t h = 0; h < n_heads; ++h) {
     float* partial = partials + h * partial_stride;
-    SoftmaxChunk(spec, n_keys, heads.From(h, 0).weights, partial);
+    SoftmaxChunk(spec, n_masked, n_keys, heads.From(h, 0).weights, partial);
     std::fill_n(partial + kPartialHeader, kv.v_stride, 0.0f);
   }
   for (size_t key = 0; key < n_keys; key += kDecodeRows) {

@@ -4,8 +4,9 @@
 // adjacent rows), held in panels of kPanel rows with lane = row. Then scores, weights and sums need no horizontal step and
 // keys and values are read as the cache holds them, one element broadcast at a time:
 //   scores[key, row] += k[key, i] * q[i, row]        out[i, row] += v[key, i] * weight[key, row]
-// A row's arithmetic depends on its own position alone: key tiles start at multiples of kTileK whatever the block, and masked
-// scores inside a tile get weight 0 exactly. Thread count, batching and appended tokens change no bit of it.
+// A row's arithmetic depends on its own position alone: key tiles are the chunks of attention_decode whatever the block, masked
+// scores inside a tile get weight 0 exactly, and every sum is in attention_decode's order. Thread count, batching and
+// appended tokens change no bit of a row, nor does it matter which of the two kernels computed it.
 #include <algorithm>
 #include <cstdint>
 
@@ -38,6 +39,11 @@ struct Block {
   // Keys that rows first..last (of the block) admit together.
   KeyRange Keys(size_t first, size_t last) const {
     return {KeysOf(spec, Pos(first), args.n_kv).begin, KeysOf(spec, Pos(last), args.n_kv).end};
+  }
+  // The same, from a multiple of 4: sums go by place modulo 4.
+  KeyRange WholeKeys(size_t first, size_t last) const {
+    const KeyRange keys = Keys(first, last);
+    return {keys.begin / 4 * 4, keys.end};
   }
 };
 
@@ -82,43 +88,64 @@ KvTile LoadTile(const KvHeadView& kv, KeyRange keys, const TiledScratch& scratch
           keys.begin};
 }
 
-// scores[key, row] = k[key] . q[row] for n_keys keys of a tile and one panel. q [d_qk, kPanel], k [n_keys, k_stride].
-void ScorePanel(const float* q, size_t d_qk, const float* k, size_t k_stride, size_t n_keys,
-                float* scores) {
+// How a sum of products is written: the first of two overwrites, the second adds to it.
+enum class Store { kSet, kAdd };
+
+// out[key, row] = or += the sum of k[key, i] * q[row, i] over i = first, first + 4, ... for kKeyGroup keys and one panel.
+template <Store kStore>
+HWY_INLINE void ScoreQuarter(const float* q, size_t d_qk, const float* const (&rows)[kKeyGroup],
+                             size_t first, float* out) {
   constexpr F32x4 kF32;
-  for (size_t key = 0; key < n_keys; key += kKeyGroup) {
-    // Past the last key its row is read again: rows that are not live are never touched.
-    const float* rows[kKeyGroup];
-    for (size_t r = 0; r < kKeyGroup; ++r) rows[r] = k + std::min(key + r, n_keys - 1) * k_stride;
-    VecF32 acc[kKeyGroup][2];
-    for (auto& pair : acc) pair[0] = pair[1] = hn::Zero(kF32);
-    for (size_t i = 0; i < d_qk; ++i) {
-      const VecF32 q0 = hn::Load(kF32, q + i * kPanel);
-      const VecF32 q1 = hn::Load(kF32, q + i * kPanel + 4);
-      for (size_t r = 0; r < kKeyGroup; ++r) {
-        const VecF32 element = hn::Set(kF32, rows[r][i]);
-        acc[r][0] = MulAdd(element, q0, acc[r][0]);
-        acc[r][1] = MulAdd(element, q1, acc[r][1]);
-      }
-    }
+  VecF32 sum[kKeyGroup][2];
+  for (auto& pair : sum) pair[0] = pair[1] = hn::Zero(kF32);
+  for (size_t i = first; i < d_qk; i += 4) {
+    const VecF32 q0 = hn::Load(kF32, q + i * kPanel);
+    const VecF32 q1 = hn::Load(kF32, q + i * kPanel + 4);
     for (size_t r = 0; r < kKeyGroup; ++r) {
-      hn::Store(acc[r][0], kF32, scores + (key + r) * kPanel);
-      hn::Store(acc[r][1], kF32, scores + (key + r) * kPanel + 4);
+      const VecF32 element = hn::Set(kF32, rows[r][i]);
+      sum[r][0] = MulAdd(element, q0, sum[r][0]);
+      sum[r][1] = MulAdd(element, q1, sum[r][1]);
+    }
+  }
+  for (size_t r = 0; r < kKeyGroup; ++r) {
+    for (size_t half = 0; half < 2; ++half) {
+      float* s = out + r * kPanel + half * 4;
+      hn::Store(kStore == Store::kSet ? sum[r][half] : hn::Add(hn::Load(kF32, s), sum[r][half]), kF32, s);
     }
   }
 }
 
-// out[i, row] = out[i, row] * factor[row] + sum over keys of v[key, i] * weight[key, row].
+// scores[key, row] = k[key] . q[row] for n_keys keys of a tile and one panel. q [d_qk, kPanel], k [n_keys, k_stride].
+// Products are added in four parts by i modulo 4, and the parts by SumOfFour: the order that a vector of four elements
+// gives attention_decode. A part at a time keeps the accumulators in registers; it costs 5 to 10 % of this kernel (V8,
+// x86) against one sum over all i.
+void ScorePanel(const float* q, size_t d_qk, const float* k, size_t k_stride, size_t n_keys,
+                float* scores) {
+  constexpr F32x4 kF32;
+  HWY_ALIGN float odd[kKeyGroup * kPanel];
+  for (size_t key = 0; key < n_keys; key += kKeyGroup) {
+    // Past the last key its row is read again: rows that are not live are never touched.
+    const float* rows[kKeyGroup];
+    for (size_t r = 0; r < kKeyGroup; ++r) rows[r] = k + std::min(key + r, n_keys - 1) * k_stride;
+    float* even = scores + key * kPanel;
+    ScoreQuarter<Store::kSet>(q, d_qk, rows, 0, even);
+    ScoreQuarter<Store::kAdd>(q, d_qk, rows, 2, even);
+    ScoreQuarter<Store::kSet>(q, d_qk, rows, 1, odd);
+    ScoreQuarter<Store::kAdd>(q, d_qk, rows, 3, odd);
+    for (size_t i = 0; i < kKeyGroup * kPanel; i += 4) {
+      hn::Store(hn::Add(hn::Load(kF32, even + i), hn::Load(kF32, odd + i)), kF32, even + i);
+    }
+  }
+}
+
+// Adds a chunk: out[i, row] = out[i, row] * into[row] + part[row] * sum over keys of v[key, i] * weight[key, row].
 // out [d_v rounded up to 4, kPanel], weights [n_keys, kPanel], v [n_keys, v_stride], factors: lanes = rows.
 void AccumulatePanel(const float* weights, size_t n_keys, const float* v, size_t v_stride, size_t d_v,
-                     const VecF32 (&factors)[2], float* out) {
+                     const MergeFactors (&factors)[2], float* out) {
   constexpr F32x4 kF32;
   for (size_t i = 0; i < d_v; i += 4) {
     VecF32 acc[4][2];
-    for (size_t r = 0; r < 4; ++r) {
-      acc[r][0] = hn::Mul(hn::Load(kF32, out + (i + r) * kPanel), factors[0]);
-      acc[r][1] = hn::Mul(hn::Load(kF32, out + (i + r) * kPanel + 4), factors[1]);
-    }
+    for (auto& pair : acc) pair[0] = pair[1] = hn::Zero(kF32);
     const float* column = v + i;
     for (size_t key = 0; key < n_keys; ++key) {
       const VecF32 w0 = hn::Load(kF32, weights + key * kPanel);
@@ -130,8 +157,11 @@ void AccumulatePanel(const float* weights, size_t n_keys, const float* v, size_t
       }
     }
     for (size_t r = 0; r < 4; ++r) {
-      hn::Store(acc[r][0], kF32, out + (i + r) * kPanel);
-      hn::Store(acc[r][1], kF32, out + (i + r) * kPanel + 4);
+      for (size_t half = 0; half < 2; ++half) {
+        float* sum = out + (i + r) * kPanel + half * 4;
+        const VecF32 added = hn::Mul(acc[r][half], factors[half].part);
+        hn::Store(MulAdd(hn::Load(kF32, sum), factors[half].into, added), kF32, sum);
+      }
     }
   }
 }
@@ -185,10 +215,12 @@ void AttendPanel(const Block& block, size_t panel, KeyRange keys, const KvTile& 
   TransformPanel(block, panel, keys, scratch.scores);
   float* max = scratch.state + panel * 2 * kPanel;
   float* sum = max + kPanel;
-  VecF32 factors[2];
+  MergeFactors factors[2];
   for (size_t half = 0; half < 2; ++half) {
+    const SoftmaxState part =
+        SoftmaxOfChunk<SoftmaxLanes::kRows>(scratch.scores + half * 4, n_keys, kPanel);
     SoftmaxState state{hn::Load(kF32, max + half * 4), hn::Load(kF32, sum + half * 4)};
-    factors[half] = UpdateSoftmax<SoftmaxLanes::kRows>(scratch.scores + half * 4, n_keys, kPanel, state);
+    factors[half] = MergeSoftmax(part, state);
     hn::Store(state.max, kF32, max + half * 4);
     hn::Store(state.sum, kF32, sum + half * 4);
   }
@@ -205,13 +237,13 @@ void AttendBlock(const Block& block, const TiledScratch& scratch) {
   for (size_t i = 0; i < block.n_panels() * 2 * kPanel; i += 4) {
     hn::Store(i / kPanel % 2 == 0 ? empty.max : empty.sum, kF32, scratch.state + i);
   }
-  const KeyRange all = block.Keys(0, block.n_rows - 1);
+  const KeyRange all = block.WholeKeys(0, block.n_rows - 1);
   KeyRange keys{all.begin, 0};
   for (; keys.begin < all.end; keys.begin = keys.end) {
     keys.end = std::min((keys.begin / kTileK + 1) * kTileK, all.end);
     const KvTile tile = LoadTile(kv, keys, scratch);
     for (size_t panel = 0; panel < block.n_panels(); ++panel) {
-      const KeyRange own = block.Keys(panel * kPanel, panel * kPanel + kPanel - 1);
+      const KeyRange own = block.WholeKeys(panel * kPanel, panel * kPanel + kPanel - 1);
       const KeyRange both{std::max(keys.begin, own.begin), std::min(keys.end, own.end)};
       if (both.begin < both.end) AttendPanel(block, panel, both, tile, scratch);
     }

@@ -42,22 +42,46 @@ HWY_INLINE VecF32 RaiseMax(VecF32 tile_max, SoftmaxState& state) {
 // Whether the lanes are rows of their own, or four interleaved parts of one row that need a common maximum.
 enum class SoftmaxLanes { kRows, kOneRow };
 
-// Takes the next n vectors of scores, `stride` floats apart, into the state, replaces each by its weight e^(s - max), and
-// returns the factor for acc. With kOneRow `sum` holds four partial sums (hn::SumOfLanes at the end).
+// Four partial sums, of the terms whose index is 0, 1, 2 and 3 modulo 4, in the order in which both kernels add such sums.
+HWY_INLINE VecF32 SumOfFour(VecF32 a0, VecF32 a1, VecF32 a2, VecF32 a3) {
+  return hn::Add(hn::Add(a0, a2), hn::Add(a1, a3));
+}
+
+// The same of the four lanes, in every lane.
+HWY_INLINE VecF32 SumOfFourLanes(VecF32 a) {
+  const VecF32 halves = hn::Add(a, hn::Shuffle1032(a));  // 0 + 2, 1 + 3
+  return hn::Add(halves, hn::Shuffle2301(halves));
+}
+
+// Maximum and sum of a chunk of keys: replaces each of n vectors of scores, `stride` floats apart, by its weight e^(s - max).
+// With kRows the vectors are keys and n is their number; with kOneRow a vector is four keys. The first key's place in the
+// chunk is a multiple of 4, so that both add the same weights in the same order.
 template <SoftmaxLanes kLanes>
-HWY_INLINE VecF32 UpdateSoftmax(float* scores, size_t n, size_t stride, SoftmaxState& state) {
+HWY_INLINE SoftmaxState SoftmaxOfChunk(float* scores, size_t n, size_t stride) {
   constexpr F32x4 kF32;
-  VecF32 tile_max = hn::Set(kF32, kMaskedScore);
-  for (size_t i = 0; i < n; ++i) tile_max = hn::Max(tile_max, hn::Load(kF32, scores + i * stride));
-  if constexpr (kLanes == SoftmaxLanes::kOneRow) tile_max = hn::MaxOfLanes(kF32, tile_max);
-  const VecF32 factor = RaiseMax(tile_max, state);
-  for (size_t i = 0; i < n; ++i) {
+  SoftmaxState state = EmptySoftmax();
+  for (size_t i = 0; i < n; ++i) state.max = hn::Max(state.max, hn::Load(kF32, scores + i * stride));
+  if constexpr (kLanes == SoftmaxLanes::kOneRow) state.max = hn::MaxOfLanes(kF32, state.max);
+  const auto weigh = [&](size_t i) HWY_ATTR {
     float* s = scores + i * stride;
     const VecF32 weight = ExpF32(kF32, hn::Sub(hn::Load(kF32, s), state.max));
-    state.sum = hn::Add(state.sum, weight);
     hn::Store(weight, kF32, s);
+    return weight;
+  };
+  if constexpr (kLanes == SoftmaxLanes::kOneRow) {
+    VecF32 sum = hn::Zero(kF32);
+    for (size_t i = 0; i < n; ++i) sum = hn::Add(sum, weigh(i));
+    state.sum = SumOfFourLanes(sum);
+  } else {
+    VecF32 sum[4] = {hn::Zero(kF32), hn::Zero(kF32), hn::Zero(kF32), hn::Zero(kF32)};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      for (size_t j = 0; j < 4; ++j) sum[j] = hn::Add(sum[j], weigh(i + j));
+    }
+    for (size_t j = 0; i < n; ++i, ++j) sum[j] = hn::Add(sum[j], weigh(i));
+    state.sum = SumOfFour(sum[0], sum[1], sum[2], sum[3]);
   }
-  return factor;
+  return state;
 }
 
 // What acc of either part has to be multiplied with before they are added.

@@ -13,10 +13,11 @@
 namespace headlight {
 
 // Prefill. Queries are worked on in panels of two vectors (lane = query); a block of kTileQ queries meets every loaded key
-// tile, which pays for converting it.
+// tile, which pays for converting it. Tiles are decode's chunks, for the same bits; they are read from the second-level cache
+// then, which costs 3 % (V8, x86) against tiles of 64.
 inline constexpr size_t kPanel = 8;
 inline constexpr size_t kTileQ = 64;
-inline constexpr size_t kTileK = 64;
+inline constexpr size_t kTileK = kDecodeChunk;
 inline constexpr size_t kPanels = kTileQ / kPanel;
 // Keys that the inner product takes at a time; a tile's last group may write scores of rows past its end.
 inline constexpr size_t kKeyGroup = 4;
