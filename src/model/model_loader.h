@@ -16,6 +16,8 @@
 
 namespace headlight {
 
+// Once a call has thrown, the loader is dead: every later call that takes a step throws the same
+// error. Accessors stay valid.
 class ModelLoader {
  public:
   enum class State : uint8_t {
@@ -35,7 +37,9 @@ class ModelLoader {
   // after the last tensor are ignored.
   size_t Append(std::span<const uint8_t> bytes);
   State state() const;
-  // Reserves the packed weights of this shard. Throws Error(kOutOfMemory).
+  // Reserves the packed weights of this shard, weights_bytes() in all. Throws Error(kOutOfMemory).
+  // Where the file's length is known, compare it with shard_bytes() first: the header of a cut or
+  // hostile file may ask for memory that no bytes will ever fill.
   void Allocate();
   // Starts the next file of a split model (split.no, split.count are checked).
   void BeginShard();
