@@ -151,7 +151,6 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   cache_ = &cache;
   n_tokens_ = chunk.tokens.size();
   pos0_ = chunk.pos0;
-  kind_ = chunk.kind;
   logits_of_ = chunk.logits_of;
   logits_ = chunk.logits;
   next_step_ = 0;
@@ -246,11 +245,7 @@ void Decoder::Attention(size_t layer, size_t first_row) noexcept {
   args.n_kv = pos0_ + n_tokens_;
   args.out = heads_ + first_row * heads_stride_;
   args.out_stride = heads_stride_;
-  if (kind_ == ChunkKind::kStep) {
-    AttentionDecode(attention_specs_[layer], args, attention_workspace_, pool_);
-  } else {
-    AttentionTiled(attention_specs_[layer], args, attention_workspace_, pool_);
-  }
+  Attend(attention_specs_[layer], args, attention_workspace_, pool_);
 
   const MatMulJob out = {&weights.w_o, h_ + first_row * d_model_stride_, d_model_stride_};
   SetActivations(heads_, heads_stride_, heads.out_width(), first_row);

@@ -29,15 +29,9 @@ struct DecoderOptions {
 // Which rows of a chunk go through the head.
 enum class LogitsOf : uint8_t { kNone, kLastRow, kAllRows };
 
-// Which attention kernel a chunk takes; they round differently. kPrompt: the tiled one, whose
-// result for a row does not depend on how a prompt was cut into chunks. kStep: the one for a single
-// query, one token a chunk.
-enum class ChunkKind : uint8_t { kPrompt, kStep };
-
 struct DecoderChunk {
   std::span<const uint32_t> tokens;  // 1..max_tokens ids below vocab_size; may go away after Start
   size_t pos0 = 0;                   // position of the first; cache rows below it are live
-  ChunkKind kind = ChunkKind::kPrompt;
   LogitsOf logits_of = LogitsOf::kNone;
   float* logits = nullptr;  // [1, vocab_size] for kLastRow, [n_tokens, vocab_size] for kAllRows
 };
@@ -87,7 +81,6 @@ class Decoder {
   // The chunk at work.
   KvCache* cache_ = nullptr;
   size_t n_tokens_ = 0, pos0_ = 0;
-  ChunkKind kind_ = ChunkKind::kPrompt;
   LogitsOf logits_of_ = LogitsOf::kNone;
   float* logits_ = nullptr;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left

@@ -69,12 +69,10 @@ std::vector<float> MakeLogits(size_t n_tokens, size_t vocab_size) {
   return logits;
 }
 
-// A sequence to compute: tokens [0, keep) are in the cache. `last_kind`: how the row of the last
-// one is computed; see Session::Impl::Reuse.
+// A sequence to compute; the rows of its first n_reused tokens are in the cache.
 struct Prompt {
   std::vector<uint32_t> tokens;
   size_t n_reused = 0;
-  ChunkKind last_kind = ChunkKind::kPrompt;
 };
 
 struct Run {
@@ -94,7 +92,6 @@ struct Session::Impl {
         decoder(*model, DecoderOptionsOf(plan, options.activations), pool),
         logits(model->spec.vocab_size) {
     history.reserve(plan.n_ctx + 1);
-    row_kinds.reserve(plan.n_ctx);
   }
 
   size_t vocab_size() const { return model->spec.vocab_size; }
@@ -115,7 +112,6 @@ struct Session::Impl {
   Decoder decoder;
   AlignedArray<float> logits;  // [vocab_size]: of the last row
   std::vector<uint32_t> history;
-  std::vector<ChunkKind> row_kinds;  // how each live row of the cache was computed
   std::optional<Run> run;
   FinishReason finish = FinishReason::kNone;  // of the last run
   RunStats stats;
@@ -124,12 +120,8 @@ struct Session::Impl {
   // The chunk that the decoder is at; its rows count as live when it is done.
   bool has_chunk = false;
   size_t n_chunk = 0;
-  ChunkKind chunk_kind = ChunkKind::kPrompt;
 };
 
-// The two attention kernels round differently, so a row that is computed again (the last one, for
-// its logits) takes the kernel that it took before: going back to a point and on from there gives
-// the same bits as never having left it.
 Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
   const size_t n_comparable = std::min(cache.n_rows(), tokens.size());
   const auto begin = tokens.begin();
@@ -139,16 +131,15 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
   Prompt prompt;
   prompt.tokens.assign(begin, tokens.end());
   prompt.n_reused = std::min(n_common, tokens.size() - 1);
-  if (n_common == tokens.size()) prompt.last_kind = row_kinds[n_common - 1];
   return prompt;
 }
 
-// Every run begins here, so an unfinished chunk of the one before is forgotten: its rows were never live.
+// Every run begins here, so an unfinished chunk of the one before is forgotten: its rows were never
+// live.
 void Session::Impl::CutTo(size_t n_tokens) {
   has_chunk = false;
   history.resize(n_tokens);
   cache.SetRows(std::min(cache.n_rows(), n_tokens));
-  row_kinds.resize(cache.n_rows());
 }
 
 void Session::Impl::EndRun(FinishReason reason) {
@@ -164,11 +155,9 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
   n_chunk = std::min(plan.prefill_chunk, n_left);
   const bool is_last = n_chunk == n_left;
   chunk.tokens = std::span(prompt.tokens).subspan(chunk.pos0, n_chunk);
-  chunk.kind = n_left == 1 ? prompt.last_kind : ChunkKind::kPrompt;
   const bool wants_all = last_chunk == LogitsOf::kAllRows;
   chunk.logits_of = wants_all || is_last ? last_chunk : LogitsOf::kNone;
   chunk.logits = chunk_logits + (wants_all ? chunk.pos0 * vocab_size() : 0);
-  chunk_kind = chunk.kind;
   has_chunk = true;
   decoder.Start(chunk, cache);
 }
@@ -177,11 +166,9 @@ void Session::Impl::StartStep() {
   DecoderChunk chunk;
   chunk.pos0 = cache.n_rows();
   chunk.tokens = std::span(history).subspan(chunk.pos0, 1);
-  chunk.kind = ChunkKind::kStep;
   chunk.logits_of = LogitsOf::kLastRow;
   chunk.logits = logits.data();
   n_chunk = 1;
-  chunk_kind = chunk.kind;
   has_chunk = true;
   decoder.Start(chunk, cache);
 }
@@ -194,7 +181,6 @@ void Session::Impl::CommitChunk(std::span<const uint32_t> prompt) {
     const std::span<const uint32_t> tokens = prompt.subspan(pos0, n_chunk);
     history.insert(history.end(), tokens.begin(), tokens.end());
   }
-  row_kinds.insert(row_kinds.end(), n_chunk, chunk_kind);
   cache.SetRows(pos0 + n_chunk);
   has_chunk = false;
 }
@@ -309,10 +295,7 @@ std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_po
   CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
   std::vector<float> out = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
   Prompt prompt = s.Reuse(tokens);
-  if (all_positions) {  // the cache has no logits of earlier rows
-    prompt.n_reused = 0;
-    prompt.last_kind = ChunkKind::kPrompt;
-  }
+  if (all_positions) prompt.n_reused = 0;  // the cache has no logits of earlier rows
   Cancel();
   s.finish = FinishReason::kNone;
   s.CutTo(prompt.n_reused);

@@ -17,8 +17,7 @@ namespace headlight {
 struct DecodeSetup {
   ActivationType activations = ActivationType::kF32;
   KvCacheFormat kv_format;
-  size_t chunk = 16;      // tokens of a prompt chunk
-  bool as_steps = false;  // every token a step of its own
+  size_t chunk = 16;  // tokens of a chunk; 1: one step after the other
   size_t n_threads = 1;
 };
 
@@ -42,9 +41,7 @@ inline std::vector<float> DecodeAll(const Model& model, std::span<const uint32_t
   for (size_t pos = 0; pos < tokens.size();) {
     DecoderChunk chunk;
     chunk.pos0 = pos;
-    chunk.tokens =
-        tokens.subspan(pos, std::min(setup.as_steps ? 1 : setup.chunk, tokens.size() - pos));
-    chunk.kind = setup.as_steps ? ChunkKind::kStep : ChunkKind::kPrompt;
+    chunk.tokens = tokens.subspan(pos, std::min(setup.chunk, tokens.size() - pos));
     chunk.logits_of = LogitsOf::kAllRows;
     chunk.logits = logits.data() + pos * model.spec.vocab_size;
     decoder.Start(chunk, cache);

@@ -86,10 +86,10 @@ TEST_CASE(
       const std::vector<uint32_t> tokens = RandomTokens(kTokens, spec.vocab_size, i);
       const Matrix expected = OracleLogits(test.oracle, tokens);
       for (const CacheType cache : {CacheType::kF32, CacheType::kF16}) {
-        for (const bool as_steps : {false, true}) {
+        for (const size_t chunk : {1u, 16u}) {
           DecodeSetup setup;
           setup.kv_format = {cache, cache};
-          setup.as_steps = as_steps;
+          setup.chunk = chunk;
           const Difference d = Compare(DecodeAll(*test.model, tokens, setup), expected.values);
           const double cache_error =
               cache == CacheType::kF16 ? F16CacheTolerance(spec, d.magnitude) : 0.0;
@@ -161,9 +161,9 @@ TEST_CASE("decoder: everything that a LayerSpec says is honoured") {
     const TestModel test = MakeTestModel(spec, TensorType::kF32, 7);
     const std::vector<uint32_t> tokens = RandomTokens(kTokens, spec.vocab_size, 8);
     const Matrix expected = OracleLogits(test.oracle, tokens);
-    for (const bool as_steps : {false, true}) {
+    for (const size_t chunk : {1u, 16u}) {
       DecodeSetup setup;
-      setup.as_steps = as_steps;
+      setup.chunk = chunk;
       const std::vector<float> logits = DecodeAll(*test.model, tokens, setup);
       const Difference d = Compare(logits, expected.values);
       CHECK(d.max <= F32Tolerance(spec, d.magnitude));

@@ -47,7 +47,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-TEST_CASE("decoder: how a prompt is cut into chunks changes no bit") {
+TEST_CASE("decoder: n tokens at once, in chunks or one by one give the same bits") {
   for (const Path& path : kPaths) {
     const TestModel test = SmallModel(path.type);
     const std::vector<uint32_t> tokens = RandomTokens(45, test.model->spec.vocab_size, 1);
@@ -66,9 +66,9 @@ TEST_CASE("decoder: the number of threads changes no bit") {
   for (const Path& path : kPaths) {
     const TestModel test = SmallModel(path.type);
     const std::vector<uint32_t> tokens = RandomTokens(40, test.model->spec.vocab_size, 2);
-    for (const bool as_steps : {false, true}) {
+    for (const size_t chunk : {1u, 16u}) {
       DecodeSetup setup = SetupOf(path);
-      setup.as_steps = as_steps;
+      setup.chunk = chunk;
       const std::vector<float> one = DecodeAll(*test.model, tokens, setup);
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
       for (const size_t n_threads : {2u, 3u, 5u}) {
@@ -93,11 +93,10 @@ TEST_CASE("decoder: the logits of the last row alone equal those among all rows 
     const std::span<const uint32_t> ids = tokens;
     std::vector<float> last(vocab_size);
     // A chunk without logits, whose last layer only fills the cache, then the rest.
-    decoder.Start({ids.first(13), 0, ChunkKind::kPrompt, LogitsOf::kNone, nullptr}, cache);
+    decoder.Start({ids.first(13), 0, LogitsOf::kNone, nullptr}, cache);
     while (decoder.Step()) {
     }
-    decoder.Start({ids.subspan(13), 13, ChunkKind::kPrompt, LogitsOf::kLastRow, last.data()},
-                  cache);
+    decoder.Start({ids.subspan(13), 13, LogitsOf::kLastRow, last.data()}, cache);
     while (decoder.Step()) {
     }
     CHECK(SameBits(last, {all.end() - static_cast<std::ptrdiff_t>(vocab_size), all.end()}));
@@ -124,8 +123,7 @@ TEST_CASE("decoder: stopping after every layer while another decoder runs change
                      std::vector<float>(tokens.size() * vocab_size)});
   }
   for (Lane& lane : lanes) {
-    lane.decoder.Start({lane.tokens, 0, ChunkKind::kPrompt, LogitsOf::kAllRows, lane.logits.data()},
-                       lane.cache);
+    lane.decoder.Start({lane.tokens, 0, LogitsOf::kAllRows, lane.logits.data()}, lane.cache);
   }
   const size_t n_steps = test.model->layers.size() + 1;
   for (size_t step = 0; step < n_steps; ++step) {
@@ -146,7 +144,7 @@ TEST_CASE("decoder: Step after the last step does nothing") {
   CHECK_FALSE(decoder.Step());  // nothing was started
   std::vector<float> logits(test.model->spec.vocab_size);
   const std::vector<uint32_t> tokens = {1, 2, 3};
-  decoder.Start({tokens, 0, ChunkKind::kPrompt, LogitsOf::kLastRow, logits.data()}, cache);
+  decoder.Start({tokens, 0, LogitsOf::kLastRow, logits.data()}, cache);
   while (decoder.Step()) {
   }
   const std::vector<float> before = logits;
@@ -177,11 +175,10 @@ TEST_CASE(
       CHECK(allocated < planned + 7 * kAlignment);
 
       const size_t count_before = AllocationCount();
-      decoder.Start({tokens, 0, ChunkKind::kPrompt, LogitsOf::kAllRows, logits.data()}, cache);
+      decoder.Start({tokens, 0, LogitsOf::kAllRows, logits.data()}, cache);
       while (decoder.Step()) {
       }
-      decoder.Start({{tokens.data(), 1}, 24, ChunkKind::kStep, LogitsOf::kLastRow, logits.data()},
-                    cache);
+      decoder.Start({{tokens.data(), 1}, 24, LogitsOf::kLastRow, logits.data()}, cache);
       while (decoder.Step()) {
       }
       CHECK(AllocationCount() == count_before);

@@ -93,6 +93,8 @@ TEST_CASE("default model: logits against the oracle at every position") {
     const std::vector<float> f32 = DecodeAll(*model, prompt.ids, setup);
     setup.activations = ActivationType::kInt8;
     const std::vector<float> int8 = DecodeAll(*model, prompt.ids, setup);
+    setup.chunk = 1;
+    CHECK(DecodeAll(*model, prompt.ids, setup) == int8);  // one by one: the same bits
     const double f32_error = Compare(f32, expected.values).max;
     const double int8_error = Compare(int8, expected.values).relative_rms;
     const double least_error = Compare(rounded.values, expected.values).relative_rms;
