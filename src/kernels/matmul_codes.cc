@@ -14,20 +14,12 @@
 namespace headlight {
 namespace {
 
-// Tile: row groups x tokens whose sums are held in registers together.
-#ifndef HL_R
-#define HL_R 2
-#endif
-#ifndef HL_T
-#define HL_T 4
-#endif
-#ifndef HL_V
-#define HL_V 4
-#endif
-constexpr size_t kTileGroups = HL_R;
-constexpr size_t kTileTokens = HL_T;
-// The same for one token: more groups share what is made of the activations.
-constexpr size_t kVectorGroups = HL_V;
+// Tile: row groups x tokens whose sums are held in registers together. Of 2x3, 2x4, 3x2, 3x3 and 1x6 the best or equal
+// to it in Chromium, for 8 and for 4 bits (tests/bench/README.md).
+constexpr size_t kTileGroups = 2;
+constexpr size_t kTileTokens = 4;
+// The same for one token: more groups share what is made of the activations (1: 19 GB/s, 2: 25, 4: 27, 6: 28).
+constexpr size_t kVectorGroups = 4;
 // Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a second-level cache
 // of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;
@@ -43,7 +35,10 @@ struct Tile {
   float* y;             // first token, first row
   size_t y_stride;
   size_t n_rows;        // rows from y on, at least one
-  size_t never;         // kBlockCols
+  // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine knows that the kernel
+  // never leaves a block early; the exits keep each step's work in its place. Without them every sum's whole chain is
+  // moved to the block's end, all operands stay alive until then, and the engine spills them (62 against 37 Gop/s).
+  size_t never;
 };
 
 // out = the exact integer sums of one block, lane = row. Tokens are the outer index everywhere: an input is made, used for
@@ -143,8 +138,14 @@ void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
   }
 }
 
-const int8_t* Codes(const Activations& x, size_t token, const int8_t*) { return x.codes(token); }
-const int16_t* Codes(const Activations& x, size_t token, const int16_t*) { return x.wide_codes(token); }
+template <typename Activation>
+const Activation* Codes(const Activations& x, size_t token) {
+  if constexpr (sizeof(Activation) == sizeof(int8_t)) {
+    return x.codes(token);
+  } else {
+    return x.wide_codes(token);
+  }
+}
 
 // Tiles of kGroups x kTokens over a range; the groups that are left over go one by one.
 template <class Dot, size_t kGroups, size_t kTokens>
@@ -162,7 +163,7 @@ void RunRange(const RowRange& range) {
   tile.never = kBlockCols;
   for (size_t token = 0; token < x.n_tokens(); token += token_block) {
     const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
-    tile.x = Codes(x, token, static_cast<const Activation*>(nullptr));
+    tile.x = Codes<Activation>(x, token);
     tile.scales = x.scales(token);
     tile.sums = x.sums(token);
     for (size_t group = range.group_begin; group < range.group_end;) {

@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kTileGroups = 2;
 constexpr size_t kTileTokens = 4;
+// Row groups of one token together: as many chains as cover a multiply-add's latency, sharing each activation.
+constexpr size_t kVectorGroups = 4;
 // Columns widened at a time: two groups of them as floats are 4 KiB, well inside a first-level cache.
 constexpr size_t kPanelCols = 128;
 
@@ -67,12 +69,65 @@ void RunTokens(Panel panel, size_t n_tokens) {
   if (n_tokens == 1) RunTile<kGroups, 1>(panel);
 }
 
+// Four rows of one column of a plain family, as floats.
+struct F32Source {
+  static constexpr size_t kColumnBytes = kRowGroup * sizeof(float);
+  HWY_INLINE VecF32 Load(const uint8_t* at) const {
+    return hn::Load(F32x4(), reinterpret_cast<const float*>(at));
+  }
+};
+struct F16Source {
+  static constexpr size_t kColumnBytes = kRowGroup * sizeof(uint16_t);
+  F16Constants constants;
+  HWY_INLINE VecF32 Load(const uint8_t* at) const { return LoadF16x4(at, constants); }
+};
+struct BF16Source {
+  static constexpr size_t kColumnBytes = kRowGroup * sizeof(uint16_t);
+  HWY_INLINE VecF32 Load(const uint8_t* at) const { return LoadBF16x4(at); }
+};
+
+// One token against kGroups row groups of a plain family, straight from the packed weights: the tiles' sums in the
+// tiles' order.
+template <class Source, size_t kGroups>
+HWY_NOINLINE void RunVector(const RowRange& range, size_t group) {
+  const PackedShape& shape = range.w->shape;
+  const size_t group_bytes = shape.n_blocks * kBlockCols * Source::kColumnBytes;
+  const Source source;
+  const float* x = range.x->row(0);
+  const uint8_t* w[kGroups];
+  VecF32 sums[kGroups];
+  for (size_t g = 0; g < kGroups; ++g) {
+    w[g] = range.w->data + (group + g) * group_bytes;
+    sums[g] = hn::Zero(F32x4());
+  }
+  for (size_t c = 0; c < shape.n_cols; ++c) {
+    const VecF32 splat = hn::Set(F32x4(), x[c]);
+    for (size_t g = 0; g < kGroups; ++g) {
+      sums[g] = MulAdd(source.Load(w[g] + c * Source::kColumnBytes), splat, sums[g]);
+    }
+  }
+  for (size_t g = 0; g < kGroups; ++g) {
+    const size_t row = (group + g) * kRowGroup;
+    StoreRows(sums[g], range.y + row, shape.n_rows - row);
+  }
+}
+
+template <class Source>
+void RunVectors(const RowRange& range) {
+  size_t group = range.group_begin;
+  for (; group + kVectorGroups <= range.group_end; group += kVectorGroups) {
+    RunVector<Source, kVectorGroups>(range, group);
+  }
+  for (; group < range.group_end; ++group) RunVector<Source, 1>(range, group);
+}
+
 // out[n_cols][4] = columns [begin, begin + n_cols) of a group of a plain 16-bit family.
-template <class Load>
-void WidenPlain(const uint8_t* group, size_t begin, size_t n_cols, float* out, const Load& load) {
-  const uint8_t* src = group + begin * kRowGroup * sizeof(uint16_t);
+template <class Source>
+void WidenPlain(const uint8_t* group, size_t begin, size_t n_cols, float* out) {
+  const Source source;
+  const uint8_t* src = group + begin * Source::kColumnBytes;
   for (size_t c = 0; c < n_cols; ++c) {
-    hn::Store(load(src + c * kRowGroup * sizeof(uint16_t)), F32x4(), out + c * kRowGroup);
+    hn::Store(source.Load(src + c * Source::kColumnBytes), F32x4(), out + c * kRowGroup);
   }
 }
 
@@ -113,10 +168,9 @@ void WidenBlock(const PackedShape& shape, const uint8_t* group, size_t block, fl
 void WidenPanel(const PackedShape& shape, const uint8_t* group, size_t begin, size_t n_cols,
                 float* out) {
   if (shape.family == PackedFamily::kF16) {
-    const F16Constants constants;
-    WidenPlain(group, begin, n_cols, out, [&](const uint8_t* p) { return LoadF16x4(p, constants); });
+    WidenPlain<F16Source>(group, begin, n_cols, out);
   } else if (shape.family == PackedFamily::kBF16) {
-    WidenPlain(group, begin, n_cols, out, [](const uint8_t* p) { return LoadBF16x4(p); });
+    WidenPlain<BF16Source>(group, begin, n_cols, out);
   } else {
     for (size_t c = 0; c < n_cols; c += kBlockCols) {
       WidenBlock(shape, group, (begin + c) / kBlockCols, out + c * kRowGroup);
@@ -161,6 +215,12 @@ void RunGroups(const RowRange& range, size_t group) {
 }  // namespace
 
 void MatMulFloats(const RowRange& range) noexcept {
+  if (range.x->n_tokens() == 1) {
+    const PackedFamily family = range.w->shape.family;
+    if (family == PackedFamily::kF32) return RunVectors<F32Source>(range);
+    if (family == PackedFamily::kF16) return RunVectors<F16Source>(range);
+    if (family == PackedFamily::kBF16) return RunVectors<BF16Source>(range);
+  }
   size_t group = range.group_begin;
   for (; group + kTileGroups <= range.group_end; group += kTileGroups) {
     RunGroups<kTileGroups>(range, group);

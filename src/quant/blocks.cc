@@ -56,8 +56,12 @@ void EncodeQ8_0(const float* x, uint8_t* block) {
 
 void EncodeQ4_0(const float* x, uint8_t* block) {
   float extreme = 0.0f;
+  float largest = 0.0f;  // |extreme|, kept apart: LLVM 19 at -O3 loses the fabs of a comparison with fabs(extreme)
   for (size_t i = 0; i < kBlock; ++i) {
-    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+    if (std::fabs(x[i]) > largest) {
+      largest = std::fabs(x[i]);
+      extreme = x[i];
+    }
   }
   const float scale = extreme / -8.0f;
   const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
