@@ -115,7 +115,7 @@ TEST_CASE("decoder: stopping after every layer while another decoder runs change
   };
   std::vector<Lane> lanes;
   lanes.reserve(2);
-  for (uint64_t seed : {1u, 2u}) {
+  for (const uint32_t seed : {1u, 2u}) {
     std::vector<uint32_t> tokens = RandomTokens(10 + seed, vocab_size, seed);
     const DecoderOptions options = {tokens.size(), tokens.size(), ActivationType::kInt8};
     lanes.push_back({tokens, Decoder(*test.model, options, pool),
