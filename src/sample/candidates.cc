@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sample/logit_scan.h"
+
 namespace headlight {
 namespace {
 
@@ -35,13 +37,14 @@ void TakeTopK(std::span<const float> logits, size_t k, std::vector<Candidate>& c
   // A heap whose front is the worst kept candidate. Ids come in ascending order, so a later equal
   // logit never displaces an earlier one and a comparison of logits is enough.
   float threshold = kBanned;
-  for (uint32_t id = 0; id < logits.size(); ++id) {
-    if (!(logits[id] > threshold)) continue;
+  const size_t n = logits.size();
+  for (size_t i = FindAbove(logits.data(), 0, n, threshold); i < n;
+       i = FindAbove(logits.data(), i + 1, n, threshold)) {
     if (candidates.size() == k) {
       std::pop_heap(candidates.begin(), candidates.end(), IsBetter);
       candidates.pop_back();
     }
-    candidates.push_back({0.0, logits[id], id});
+    candidates.push_back({0.0, logits[i], static_cast<uint32_t>(i)});
     std::push_heap(candidates.begin(), candidates.end(), IsBetter);
     if (candidates.size() == k) threshold = candidates.front().logit;
   }

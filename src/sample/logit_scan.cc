@@ -37,6 +37,21 @@ LogitScan ScanLogits(const float* logits, size_t n) noexcept {
   return scan;
 }
 
+size_t FindAbove(const float* logits, size_t begin, size_t n, float threshold) noexcept {
+  const auto limit = hn::Set(kD, threshold);
+  size_t i = begin;
+  // Four vectors a test: hits are rare once a heap of candidates is full.
+  constexpr size_t kStride = 4 * kLanes;
+  for (; i + kStride <= n; i += kStride) {
+    const auto low = hn::Max(hn::LoadU(kD, logits + i), hn::LoadU(kD, logits + i + kLanes));
+    const auto high =
+        hn::Max(hn::LoadU(kD, logits + i + 2 * kLanes), hn::LoadU(kD, logits + i + 3 * kLanes));
+    if (!hn::AllFalse(kD, hn::Gt(hn::Max(low, high), limit))) break;
+  }
+  while (i < n && !(logits[i] > threshold)) ++i;
+  return i;
+}
+
 double LogSumExp(const float* logits, size_t n, float max) noexcept {
   const hn::FixedTag<double, 2> f64x2;
   const auto shift = hn::Set(kD, max);

@@ -103,7 +103,7 @@ SampledToken Sampler::Sample(std::span<float> logits, std::span<const uint32_t> 
   changed_.clear();
   AddBias(logits);
   if (has_penalties()) SubtractPenalties(logits, history);
-  token.id = Choose(logits);
+  token.id = Choose(logits, changed_.empty() ? scan : ScanLogits(logits.data(), logits.size()));
   token.logprob = logprob(RawLogit(logits, token.id));
   return token;
 }
@@ -147,8 +147,7 @@ void Sampler::SubtractPenalties(std::span<float> logits, std::span<const uint32_
   }
 }
 
-uint32_t Sampler::Choose(std::span<const float> logits) {
-  const LogitScan scan = ScanLogits(logits.data(), logits.size());
+uint32_t Sampler::Choose(std::span<const float> logits, const LogitScan& scan) {
   if (!scan.usable) throw Error(ErrorCode::kInternal, "bias and penalties left no token to choose");
   if (options_.temperature == 0.0f) {
     const auto best = std::find(logits.begin(), logits.end(), scan.max);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sample/candidates.h"
+#include "sample/logit_scan.h"
 #include "sample/random.h"
 
 namespace headlight {
@@ -68,7 +69,7 @@ class Sampler {
   void SubtractPenalties(std::span<float> logits, std::span<const uint32_t> history);
   void SetLogit(std::span<float> logits, uint32_t id, float value);
   float RawLogit(std::span<const float> logits, uint32_t id) const;
-  uint32_t Choose(std::span<const float> logits);
+  uint32_t Choose(std::span<const float> logits, const LogitScan& scan);
 
   SamplerOptions options_;
   size_t vocab_size_;
