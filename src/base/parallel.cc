@@ -22,8 +22,9 @@ namespace headlight {
 
 namespace {
 
-// Polls before a thread sleeps: some tens of microseconds, which bridges the gap between two products of one token
-// (waking a sleeper costs about as much) and is nothing against the pause between two messages of a chat.
+// Polls before a thread sleeps: some tens of microseconds, which bridges the gap between two
+// products of one token (waking a sleeper costs about as much) and is nothing against the pause
+// between two messages of a chat.
 #if defined(__EMSCRIPTEN__)
 constexpr int kSpins = 20000;  // about 2 ns a poll: WASM has no pause instruction
 #else
@@ -38,7 +39,8 @@ inline void Pause() {
 #endif
 }
 
-// Sleeps while *word == seen (may wake early). libc++'s atomic wait polls under Emscripten; the instruction does not.
+// Sleeps while *word == seen (may wake early). libc++'s atomic wait polls under Emscripten; the
+// instruction does not.
 inline void FutexWait(std::atomic<uint32_t>& word, uint32_t seen) {
 #if defined(__EMSCRIPTEN__)
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&word), static_cast<int>(seen), -1);
@@ -81,14 +83,16 @@ struct ThreadPool::Impl {
     workers.clear();
   }
 
-  // A sleeper counts itself before it compares `generation`, so one of the two sides always sees the other.
+  // A sleeper counts itself before it compares `generation`, so one of the two sides always sees
+  // the other.
   void Announce() {
     generation.fetch_add(1);
     if (n_sleepers.load() != 0) FutexWakeAll(generation);
   }
 
-  // Runs tasks of the current call until none is left to claim. `unclaimed` alone says whether a claim is good; while
-  // a claimed task is not finished the call cannot return, so `task` and `n_tasks` stand still.
+  // Runs tasks of the current call until none is left to claim. `unclaimed` alone says whether a
+  // claim is good; while a claimed task is not finished the call cannot return, so `task` and
+  // `n_tasks` stand still.
   void RunTasks(size_t thread) {
     uint32_t left = unclaimed.load(std::memory_order_acquire);
     while (left != 0) {

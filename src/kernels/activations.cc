@@ -14,11 +14,12 @@ using VecI32 = hn::Vec<I32x4>;
 constexpr size_t kLanes = 4;
 constexpr size_t kBlockVectors = kBlockCols / kLanes;
 
-// Blocks below this count as zero: 127 / max must not overflow, and nothing that small survives a norm.
+// Blocks below this count as zero: 127 / max must not overflow, and nothing that small survives a
+// norm.
 constexpr float kSmallestMax = 1e-30f;
 
 struct BlockOut {
-  int8_t* codes;   // [32]
+  int8_t* codes;  // [32]
   float* scale;
   int32_t* sum;
 };
@@ -118,8 +119,10 @@ void Activations::Quantise(ThreadPool& pool, bool with_wide) noexcept {
     for (size_t t = task * n_per_task; t < n_tokens_ && t < (task + 1) * n_per_task; ++t) {
       const size_t first = t * n_blocks_;
       int8_t* codes = codes_.data() + first * kBlockCols;
-      if (makes_codes) QuantiseRow(row(t), n_cols_, {codes, scales_.data() + first, sums_.data() + first});
-      if (makes_wide) WidenRow(codes, n_blocks_ * kBlockCols, wide_codes_.data() + first * kBlockCols);
+      if (makes_codes)
+        QuantiseRow(row(t), n_cols_, {codes, scales_.data() + first, sums_.data() + first});
+      if (makes_wide)
+        WidenRow(codes, n_blocks_ * kBlockCols, wide_codes_.data() + first * kBlockCols);
     }
   });
 }

@@ -1,15 +1,16 @@
-// How a vector of packed codes (4 rows x 4 or 8 columns) meets the activations of the same columns: one struct a
-// combination of family and arithmetic, all giving the same integers. For matmul_codes.cc.
+// How a vector of packed codes (4 rows x 4 or 8 columns) meets the activations of the same columns:
+// one struct a combination of family and arithmetic, all giving the same integers. For
+// matmul_codes.cc.
 //
 // A struct has:
-//   kBlockBytes      of codes in a block
-//   Activation       int8_t or int16_t: which codes of the activations it reads (Activations::codes, wide_codes)
-//   Offset           factor of the sum of the activations that turns stored codes into weights
-//   Sum, Begin, Finish   the running sum of a block: made from and turned into four int32, lane = row;
-//                    `start` is Offset * sum(x) in every lane, and has to be in the result
-//   Constants        vectors that it needs throughout a tile
-//   Weights, Inputs  operands made of one vector of codes, and of x at column 4 * (number of that vector) of the block
-//   Accumulate       sum + their products
+// - kBlockBytes: codes of a block.
+// - Activation: int8_t or int16_t, the codes that it reads (Activations::codes or wide_codes).
+// - kOffset: factor of the sum of the activations that turns stored codes into weights.
+// - Constants: vectors that it needs throughout a tile.
+// - Sum, Begin, Finish: the running sum of a block, made from and turned into four int32 (lane =
+//   row). `start` is kOffset * sum(x) in every lane, and has to be in the result.
+// - Weights, Inputs: operands made of vector v of a block's codes, and of x at its column 4v.
+// - Accumulate: sum + their products.
 #ifndef HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
 #define HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
 
@@ -52,7 +53,8 @@ struct NoConstants {};
 // A mask of the same 16 bits in each lane.
 template <uint16_t kBits>
 struct MaskConstant {
-  alignas(16) static constexpr uint16_t kMask[8] = {kBits, kBits, kBits, kBits, kBits, kBits, kBits, kBits};
+  alignas(16) static constexpr uint16_t kMask[8] = {kBits, kBits, kBits, kBits,
+                                                    kBits, kBits, kBits, kBits};
   VecU16 mask = LoadedConstant(U16x8(), kMask);
 };
 
@@ -60,15 +62,16 @@ HWY_INLINE VecI32 WideDot(VecU16 w, VecI16 x, VecI32 sum) {
   return hn::Add(sum, hn::WidenMulPairwiseAdd(I32x4(), hn::BitCast(I16x8(), w), x));
 }
 
-// Two columns of each 32-bit lane, then the other two (Activations::wide_codes has them in this order).
+// Two columns of each 32-bit lane, then the other two (Activations::wide_codes has them in this
+// order).
 struct WideInputs {
   VecI16 even, odd;
   HWY_INLINE explicit WideInputs(const int16_t* x)
       : even(hn::BitCast(I16x8(), SplatWord(x))), odd(hn::BitCast(I16x8(), SplatWord(x + 2))) {}
 };
 
-// 8-bit weights (w + 128) widened to 16 bits: exact everywhere. Even and odd bytes instead of low and high halves:
-// a mask and a shift make the operands, and each lane stays with its row.
+// 8-bit weights (w + 128) widened to 16 bits: exact everywhere. Even and odd bytes instead of low
+// and high halves: a mask and a shift make the operands, and each lane stays with its row.
 struct P8Wide : WideSums<MaskConstant<0x00FF>> {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
   static constexpr int32_t kOffset = -kP8Offset;
@@ -88,8 +91,8 @@ struct P8Wide : WideSums<MaskConstant<0x00FF>> {
   }
 };
 
-// 4-bit weights (w + 8) widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in its low byte, c + 1
-// and c + 17 in its high one, so that masks and shifts alone make the operands.
+// 4-bit weights (w + 8) widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in
+// its low byte, c + 1 and c + 17 in its high one, so that masks and shifts alone make the operands.
 struct P4Wide : WideSums<MaskConstant<0x000F>> {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
   static constexpr int32_t kOffset = -kP4Offset;
@@ -177,16 +180,17 @@ struct P4Operands {
   };
 };
 
-// 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that do such a dot in
-// one instruction.
+// 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that
+// do such a dot in one instruction.
 struct P4Quads : P4Operands, WideSums<P4Constants> {
   static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
     return UnsignedDot4(x.high, w.high, UnsignedDot4(x.low, w.low, sum));
   }
 };
 
-// The same by dots of byte pairs, for engines that make a dot of four from three instructions (x86 without VNNI): a
-// lane collects 16 products of at most 127 * 15 in a block, 30480, which fits in int16.
+// The same by dots of byte pairs, for engines that make a dot of four from three instructions (x86
+// without VNNI): a lane collects 16 products of at most 127 * 15 in a block, 30480, which fits in
+// int16.
 struct P4Pairs : P4Operands {
   using Sum = VecI16;
   static HWY_INLINE Sum Begin(VecI32 /*start*/) { return hn::Zero(I16x8()); }

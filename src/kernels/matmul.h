@@ -1,6 +1,6 @@
-// Matrix products over packed weights: y[n_tokens, n_rows] = x[n_tokens, n_cols] * W^T. One entry serves decode
-// (n_tokens == 1: matvec at the speed of memory) and prefill (register-tiled). 8- and 4-bit weights meet 8-bit
-// activations by integer dots; float weights meet f32 activations.
+// Matrix products over packed weights: y[n_tokens, n_rows] = x[n_tokens, n_cols] * W^T. One entry
+// serves decode (n_tokens == 1: matvec at the speed of memory) and prefill (register-tiled). 8- and
+// 4-bit weights meet 8-bit activations by integer dots; float weights meet f32 activations.
 #ifndef HEADLIGHT_KERNELS_MATMUL_H_
 #define HEADLIGHT_KERNELS_MATMUL_H_
 
@@ -14,22 +14,24 @@
 
 namespace headlight {
 
-// How activations meet 8- and 4-bit weights. kF32 decodes the weights and is the precise, slow path.
+// How activations meet 8- and 4-bit weights. kF32 decodes the weights and is the precise, slow
+// path.
 enum class ActivationType : uint8_t { kInt8, kF32 };
 
-// The x of a product, quantised once however many matrices it meets: per token and block of 32 columns,
-// scale = max|x| / 127 (f32), codes = round-to-nearest-even(x * (127 / max|x|)) in -127..127, and the sum of the
-// codes. Blocks with max|x| < 1e-30 count as zero: scale 0, codes 0.
+// The x of a product, quantised once however many matrices it meets: per token and block of 32
+// columns, scale = max|x| / 127 (f32), codes = round-to-nearest-even(x * (127 / max|x|)) in
+// -127..127, and the sum of the codes. Blocks with max|x| < 1e-30 count as zero: scale 0, codes 0.
 class Activations {
  public:
   // Workspace for up to max_tokens x max_cols. Throws Error(kOutOfMemory).
   Activations(size_t max_tokens, size_t max_cols, ActivationType type);
   static size_t WorkspaceBytes(size_t max_tokens, size_t max_cols, ActivationType type);
 
-  // Points at x [n_tokens, n_cols], rows x_stride elements apart; x must stay unchanged until the products are done.
+  // Points at x [n_tokens, n_cols], rows x_stride elements apart; x must stay unchanged until the
+  // products are done.
   void Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept;
-  // Makes the 8-bit form if it is not there yet (MatMul calls it when a matrix needs it), and with_wide also the
-  // codes as int16, which only the kernels without an 8-bit dot read.
+  // Makes the 8-bit form if it is not there yet (MatMul calls it when a matrix needs it), and
+  // with_wide also the codes as int16, which only the kernels without an 8-bit dot read.
   void Quantise(ThreadPool& pool, bool with_wide = false) noexcept;
 
   ActivationType type() const { return type_; }
@@ -51,21 +53,22 @@ class Activations {
   size_t n_tokens_ = 0, n_cols_ = 0, n_blocks_ = 0, x_stride_ = 0;
   bool has_codes_ = false;
   bool has_wide_codes_ = false;
-  AlignedArray<int8_t> codes_;   // [n_tokens, n_blocks * 32], zero-padded
+  AlignedArray<int8_t> codes_;        // [n_tokens, n_blocks * 32], zero-padded
   AlignedArray<int16_t> wide_codes_;  // [n_tokens, n_blocks * 32]
-  AlignedArray<float> scales_;   // [n_tokens, n_blocks]
-  AlignedArray<int32_t> sums_;   // [n_tokens, n_blocks]
+  AlignedArray<float> scales_;        // [n_tokens, n_blocks]
+  AlignedArray<int32_t> sums_;        // [n_tokens, n_blocks]
 };
 
-// One product of a call; several that share x run under a single ParallelFor (Q, K and V; gate and up).
+// One product of a call; several that share x run under a single ParallelFor (Q, K and V; gate and
+// up).
 struct MatMulJob {
   const PackedMatrix* w = nullptr;
-  float* y = nullptr;    // [n_tokens, n_rows]
-  size_t y_stride = 0;   // elements between rows of y, >= n_rows
+  float* y = nullptr;   // [n_tokens, n_rows]
+  size_t y_stride = 0;  // elements between rows of y, >= n_rows
 };
 
-// The same integers and the same float operations in the same order for every n_tokens, thread count and dot form:
-// a row of prefill equals the row of a step bit for bit.
+// The same integers and the same float operations in the same order for every n_tokens, thread
+// count and dot form: a row of prefill equals the row of a step bit for bit.
 void MatMul(std::span<const MatMulJob> jobs, Activations& x, ThreadPool& pool) noexcept;
 
 }  // namespace headlight

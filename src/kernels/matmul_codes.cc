@@ -1,6 +1,7 @@
-// 8- and 4-bit weights against 8-bit activations. Per output and block of 32 columns: an exact integer sum, times the
-// product of the two scales, added to the output's float sum, blocks in order. That sequence is the same in every tile
-// shape and form, so an output's bits depend on nothing else.
+// 8- and 4-bit weights against 8-bit activations. Per output and block of 32 columns: an exact
+// integer sum, times the product of the two scales, added to the output's float sum, blocks in
+// order. That sequence is the same in every tile shape and form, so an output's bits depend on
+// nothing else.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -14,14 +15,15 @@
 namespace headlight {
 namespace {
 
-// Tile: row groups x tokens whose sums are held in registers together. Of 2x3, 2x4, 3x2, 3x3 and 1x6 the best or equal
-// to it in Chromium, for 8 and for 4 bits (tests/bench/README.md).
+// Tile: row groups x tokens whose sums are held in registers together. Of 2x3, 2x4, 3x2, 3x3 and
+// 1x6 the best or equal to it in Chromium, for 8 and for 4 bits (tests/bench/README.md).
 constexpr size_t kTileGroups = 2;
 constexpr size_t kTileTokens = 4;
-// The same for one token: more groups share what is made of the activations (1: 19 GB/s, 2: 25, 4: 27, 6: 28).
+// The same for one token: more groups share what is made of the activations (1: 19 GB/s, 2: 25, 4:
+// 27, 6: 28).
 constexpr size_t kVectorGroups = 4;
-// Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a second-level cache
-// of 256 KiB, the smallest about.
+// Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a
+// second-level cache of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;
 
 template <typename Activation>
@@ -34,18 +36,20 @@ struct Tile {
   const int32_t* sums;  // first token's sums
   float* y;             // first token, first row
   size_t y_stride;
-  size_t n_rows;        // rows from y on, at least one
-  // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine knows that the kernel
-  // never leaves a block early; the exits keep each step's work in its place. Without them every sum's whole chain is
-  // moved to the block's end, all operands stay alive until then, and the engine spills them (62 against 37 Gop/s).
+  size_t n_rows;  // rows from y on, at least one
+  // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine
+  // knows that the kernel never leaves a block early; the exits keep each step's work in its place.
+  // Without them every sum's whole chain is moved to the block's end, all operands stay alive until
+  // then, and the engine spills them (62 against 37 Gop/s).
   size_t never;
 };
 
-// out = the exact integer sums of one block, lane = row. Tokens are the outer index everywhere: an input is made, used for
-// all groups and dropped, while the weights of a step stay in registers.
+// out = the exact integer sums of one block, lane = row. Tokens are the outer index everywhere: an
+// input is made, used for all groups and dropped, while the weights of a step stay in registers.
 template <class Dot, size_t kGroups, size_t kTokens>
 HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t block,
-                          const typename Dot::Constants& constants, VecI32 (&out)[kTokens][kGroups]) {
+                          const typename Dot::Constants& constants,
+                          VecI32 (&out)[kTokens][kGroups]) {
   const uint8_t* codes[kGroups];
   for (size_t g = 0; g < kGroups; ++g) {
     codes[g] = PinPointer(tile.group + g * tile.group_bytes + CodesOffset(tile.n_blocks) +
@@ -116,8 +120,8 @@ HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
   }
 }
 
-// Tiles of kGroups groups by 1 to kTokens tokens, called through a table: each stays a function of its own, which an
-// engine's register allocation handles better than all of them inlined into one.
+// Tiles of kGroups groups by 1 to kTokens tokens, called through a table: each stays a function of
+// its own, which an engine's register allocation handles better than all of them inlined into one.
 template <class Dot, size_t kGroups, size_t... kTokens>
 constexpr auto TileTable(std::index_sequence<kTokens...>) {
   return std::array{&RunTile<Dot, kGroups, kTokens + 1>...};
@@ -154,8 +158,7 @@ void RunRange(const RowRange& range) {
   const PackedShape& shape = range.w->shape;
   const Activations& x = *range.x;
   const size_t token_bytes = shape.n_blocks * kBlockCols * sizeof(Activation);
-  const size_t token_block =
-      std::max(RoundUp(kTokenBlockBytes / token_bytes, kTokens), kTokens);
+  const size_t token_block = std::max(RoundUp(kTokenBlockBytes / token_bytes, kTokens), kTokens);
   Tile<Activation> tile{};
   tile.group_bytes = GroupBytes(shape.family, shape.n_blocks);
   tile.n_blocks = shape.n_blocks;

@@ -1,5 +1,6 @@
-// Weights of every family against f32 activations: y += w * x, one column after the other, in the same order for every
-// tile. Families other than f32 are widened panel by panel, once for all tokens.
+// Weights of every family against f32 activations: y += w * x, one column after the other, in the
+// same order for every tile. Families other than f32 are widened panel by panel, once for all
+// tokens.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,21 +13,23 @@ namespace {
 
 constexpr size_t kTileGroups = 2;
 constexpr size_t kTileTokens = 4;
-// Row groups of one token together: as many chains as cover a multiply-add's latency, sharing each activation.
+// Row groups of one token together: as many chains as cover a multiply-add's latency, sharing each
+// activation.
 constexpr size_t kVectorGroups = 4;
-// Columns widened at a time: two groups of them as floats are 4 KiB, well inside a first-level cache.
+// Columns widened at a time: two groups of them as floats are 4 KiB, well inside a first-level
+// cache.
 constexpr size_t kPanelCols = 128;
 
 struct Panel {
-  const float* w;     // [groups][n_cols][4], groups w_stride elements apart
+  const float* w;  // [groups][n_cols][4], groups w_stride elements apart
   size_t w_stride;
   size_t n_cols;
-  const float* x;     // first token's activations at the panel's first column
+  const float* x;  // first token's activations at the panel's first column
   size_t x_stride;
-  float* y;           // first token, first row
+  float* y;  // first token, first row
   size_t y_stride;
-  size_t n_rows;      // rows from y on, at least one
-  bool is_first;      // of the row: sums start at zero
+  size_t n_rows;  // rows from y on, at least one
+  bool is_first;  // of the row: sums start at zero
 };
 
 template <size_t kGroups, size_t kTokens>
@@ -86,8 +89,8 @@ struct BF16Source {
   HWY_INLINE VecF32 Load(const uint8_t* at) const { return LoadBF16x4(at); }
 };
 
-// One token against kGroups row groups of a plain family, straight from the packed weights: the tiles' sums in the
-// tiles' order.
+// One token against kGroups row groups of a plain family, straight from the packed weights: the
+// tiles' sums in the tiles' order.
 template <class Source, size_t kGroups>
 HWY_NOINLINE void RunVector(const RowRange& range, size_t group) {
   const PackedShape& shape = range.w->shape;
@@ -136,7 +139,8 @@ HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out
   const F32x4 df;
   const VecI32 minus = hn::Set(I32x4(), offset);
   const auto store = [&](VecI32 code, size_t column) {
-    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df, out + column * kRowGroup);
+    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df,
+              out + column * kRowGroup);
   };
   store(hn::ShiftRight<24>(hn::ShiftLeft<24>(codes)), 0);
   store(hn::ShiftRight<24>(hn::ShiftLeft<16>(codes)), 1);

@@ -1,5 +1,5 @@
-// The products of matmul.h by their definition, scalar, straight from a tensor's file bytes: what the packed layout and the
-// kernels are tested against. Slow by intent.
+// The products of matmul.h by their definition, scalar, straight from a tensor's file bytes: what
+// the packed layout and the kernels are tested against. Slow by intent.
 #ifndef HEADLIGHT_KERNELS_MATMUL_REFERENCE_H_
 #define HEADLIGHT_KERNELS_MATMUL_REFERENCE_H_
 
@@ -18,15 +18,16 @@ struct FileMatrix {
   const uint8_t* bytes = nullptr;
 };
 
-// codes[n_blocks * 32], scales[n_blocks], sums[n_blocks] of x[n_cols], n_blocks = CeilDiv(n_cols, 32): the contract of
-// Activations, word for word.
+// codes[n_blocks * 32], scales[n_blocks], sums[n_blocks] of x[n_cols], n_blocks = CeilDiv(n_cols,
+// 32): the contract of Activations, word for word.
 void QuantiseReference(const float* x, size_t n_cols, int8_t* codes, float* scales, int32_t* sums);
 
-// y[n_rows], Q8_0 and Q4_0: for each block in order, y += float(exact integer sum) * (w scale * x scale), in float.
-// codes and scales as from QuantiseReference. The kernels give these very bits.
+// y[n_rows], Q8_0 and Q4_0: for each block in order, y += float(exact integer sum) * (w scale * x
+// scale), in float. codes and scales as from QuantiseReference. The kernels give these very bits.
 void MatVecCodesReference(const FileMatrix& w, const int8_t* codes, const float* scales, float* y);
 
-// y[n_rows] = sum of w * x in double, and magnitude[n_rows] = sum of |w * x|, the scale of rounding errors.
+// y[n_rows] = sum of w * x in double, and magnitude[n_rows] = sum of |w * x|, the scale of rounding
+// errors.
 void MatVecFloatsReference(const FileMatrix& w, const float* x, double* y, double* magnitude);
 
 }  // namespace headlight

@@ -1,5 +1,5 @@
-// Small vector helpers that both matrix kernels share: f16 scales to floats, and reading and writing the four rows of a
-// group in y, of which the last group may have fewer.
+// Small vector helpers that both matrix kernels share: f16 scales to floats, and reading and
+// writing the four rows of a group in y, of which the last group may have fewer.
 #ifndef HEADLIGHT_KERNELS_ROWS_INL_H_
 #define HEADLIGHT_KERNELS_ROWS_INL_H_
 
@@ -11,10 +11,12 @@
 
 namespace headlight {
 
-// Four f16 -> f32, exact for all finite values, subnormals included: sign and magnitude moved to their place in an
-// f32, whose exponent is then 112 too small. (Highway's conversion takes three times the instructions under WASM.)
+// Four f16 -> f32, exact for all finite values, subnormals included: sign and magnitude moved to
+// their place in an f32, whose exponent is then 112 too small. (Highway's conversion takes three
+// times the instructions under WASM.)
 struct F16Constants {
-  alignas(16) static constexpr uint32_t kPlaces[4] = {0x8FFFE000u, 0x8FFFE000u, 0x8FFFE000u, 0x8FFFE000u};
+  alignas(16) static constexpr uint32_t kPlaces[4] = {0x8FFFE000u, 0x8FFFE000u, 0x8FFFE000u,
+                                                      0x8FFFE000u};
   alignas(16) static constexpr float kRebias[4] = {0x1p112f, 0x1p112f, 0x1p112f, 0x1p112f};
   VecI32 places = hn::BitCast(I32x4(), LoadedConstant(hn::FixedTag<uint32_t, 4>(), kPlaces));
   VecF32 rebias = LoadedConstant(F32x4(), kRebias);

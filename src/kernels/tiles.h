@@ -1,5 +1,5 @@
-// Between the entry of the matrix products (matmul.cc) and its two kernels: a stretch of one matrix's rows against all
-// tokens, on one thread. Not for use outside kernels/.
+// Between the entry of the matrix products (matmul.cc) and its two kernels: a stretch of one
+// matrix's rows against all tokens, on one thread. Not for use outside kernels/.
 #ifndef HEADLIGHT_KERNELS_TILES_H_
 #define HEADLIGHT_KERNELS_TILES_H_
 
@@ -18,7 +18,8 @@ struct RowRange {
   size_t group_end = 0;
 };
 
-// Whether MatMulCodes reads the activations' codes as int16 for a matrix of this shape (kP8 or kP4).
+// Whether MatMulCodes reads the activations' codes as int16 for a matrix of this shape (kP8 or
+// kP4).
 bool NeedsWideCodes(const PackedShape& shape) noexcept;
 // kP8 and kP4 weights, 8-bit activations (quantised already).
 void MatMulCodes(const RowRange& range) noexcept;

@@ -1,4 +1,5 @@
-// The float work between the matrix products, one row at a time: norms, residual sums, gated activations.
+// The float work between the matrix products, one row at a time: norms, residual sums, gated
+// activations.
 #ifndef HEADLIGHT_KERNELS_VECTOR_OPS_H_
 #define HEADLIGHT_KERNELS_VECTOR_OPS_H_
 

@@ -12,9 +12,7 @@ namespace {
 constexpr size_t kBlock = 32;      // elements of a Q8_0 and of a Q4_0 block
 constexpr size_t kScaleBytes = 2;  // f16, first in the block
 
-uint16_t LoadU16(const uint8_t* bytes) {
-  return static_cast<uint16_t>(bytes[0] | (bytes[1] << 8));
-}
+uint16_t LoadU16(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | (bytes[1] << 8)); }
 
 void StoreU16(uint16_t value, uint8_t* bytes) {
   bytes[0] = static_cast<uint8_t>(value);
@@ -56,7 +54,8 @@ void EncodeQ8_0(const float* x, uint8_t* block) {
 
 void EncodeQ4_0(const float* x, uint8_t* block) {
   float extreme = 0.0f;
-  float largest = 0.0f;  // |extreme|, kept apart: LLVM 19 at -O3 loses the fabs of a comparison with fabs(extreme)
+  float largest = 0.0f;  // |extreme|, kept apart: LLVM 19 at -O3 loses the fabs of a comparison
+                         // with fabs(extreme)
   for (size_t i = 0; i < kBlock; ++i) {
     if (std::fabs(x[i]) > largest) {
       largest = std::fabs(x[i]);

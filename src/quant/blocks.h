@@ -1,5 +1,6 @@
-// The block formats of GGUF files, one block at a time, scalar: the definition that packed weights and kernels are tested
-// against. Decoding is bit-exact with llama.cpp. Not fast; not for weights on their way to the kernels (quant/packed.h).
+// The block formats of GGUF files, one block at a time, scalar: the definition that packed weights
+// and kernels are tested against. Decoding is bit-exact with llama.cpp. Not fast; not for weights
+// on their way to the kernels (quant/packed.h).
 #ifndef HEADLIGHT_QUANT_BLOCKS_H_
 #define HEADLIGHT_QUANT_BLOCKS_H_
 
@@ -9,13 +10,13 @@
 
 namespace headlight {
 
-// out[n_block] float32 = the block's values. block: FindTensorType(type)->block_bytes bytes, any alignment.
-// Requires a type whose traits say `supported`.
+// out[n_block] float32 = the block's values. block: FindTensorType(type)->block_bytes bytes, any
+// alignment. Requires a type whose traits say `supported`.
 void DecodeBlock(TensorType type, const uint8_t* block, float* out) noexcept;
 
-// The nearest block of the format to x[n_block]; Q8_0: scale max|x|/127, halves away from zero; Q4_0: scale such
-// that the value of largest magnitude becomes code 0 (so scales can be negative). F16, BF16: nearest even.
-// x must be finite. Same requirement on type.
+// The nearest block of the format to x[n_block]; Q8_0: scale max|x|/127, halves away from zero;
+// Q4_0: scale such that the value of largest magnitude becomes code 0 (so scales can be negative).
+// F16, BF16: nearest even. x must be finite. Same requirement on type.
 void EncodeBlock(TensorType type, const float* x, uint8_t* block) noexcept;
 
 }  // namespace headlight

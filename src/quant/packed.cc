@@ -13,7 +13,7 @@ namespace {
 
 // A run of whole file blocks of one row on its way into its group.
 struct Run {
-  const uint8_t* src;   // n_blocks file blocks
+  const uint8_t* src;  // n_blocks file blocks
   size_t n_blocks;
   uint8_t* group;       // the row group's first byte
   size_t lane;          // row % kRowGroup
@@ -23,7 +23,7 @@ struct Run {
 };
 
 constexpr size_t kFileScaleBytes = 2;
-constexpr uint16_t kF16ExponentMask = 0x7C00;   // all ones: inf or NaN
+constexpr uint16_t kF16ExponentMask = 0x7C00;  // all ones: inf or NaN
 constexpr uint16_t kBF16ExponentMask = 0x7F80;
 constexpr uint32_t kF32ExponentMask = 0x7F800000;
 
@@ -43,8 +43,8 @@ inline void ScatterWords(const uint8_t* src, uint32_t flip, uint8_t* dst) {
   }
 }
 
-// Q8_0 and Q4_0: f16 scale, then the codes of 32 columns as kWords words in the order that the packed block wants.
-// Returns whether all scales are finite.
+// Q8_0 and Q4_0: f16 scale, then the codes of 32 columns as kWords words in the order that the
+// packed block wants. Returns whether all scales are finite.
 template <size_t kWords>
 bool PackCodes(const Run& run) {
   constexpr size_t kFileBlock = kFileScaleBytes + kWords * sizeof(uint32_t);
@@ -86,8 +86,8 @@ bool PackPlain(const Run& run) {
   return finite;
 }
 
-// One row a file type: which family it becomes, and how. A new type is a row here and, if its blocks are not those of
-// a family, a function that turns its blocks into them.
+// One row a file type: which family it becomes, and how. A new type is a row here and, if its
+// blocks are not those of a family, a function that turns its blocks into them.
 struct FileType {
   TensorType type;
   PackedFamily family;
@@ -164,9 +164,11 @@ PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm fo
   if (n_rows == 0 || n_cols == 0) ThrowBadShape("is empty", n_rows, n_cols);
   if (n_cols % n_block != 0) {
     ThrowBadShape("does not divide into " + TypeName(type) + " blocks of " +
-                      std::to_string(n_block) + " columns", n_rows, n_cols);
+                      std::to_string(n_block) + " columns",
+                  n_rows, n_cols);
   }
-  // With both below 2^31 nothing overflows 64 bits; what this machine can address is the second question.
+  // With both below 2^31 nothing overflows 64 bits; what this machine can address is the second
+  // question.
   constexpr size_t kMaxSide = size_t{1} << 31;
   if (n_rows >= kMaxSide || n_cols >= kMaxSide) ThrowBadShape("is too large", n_rows, n_cols);
   PackedShape shape;
@@ -177,7 +179,8 @@ PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm fo
   shape.n_row_groups = CeilDiv(n_rows, kRowGroup);
   shape.n_blocks = CeilDiv(n_cols, kBlockCols);
   // A padded element takes at most 4 bytes, and with its share of the padded scales no more either.
-  const uint64_t n_padded = uint64_t{shape.n_row_groups * kRowGroup} * (shape.n_blocks * kBlockCols);
+  const uint64_t n_padded =
+      uint64_t{shape.n_row_groups * kRowGroup} * (shape.n_blocks * kBlockCols);
   if (n_padded > (std::numeric_limits<size_t>::max() - kAlignment) / sizeof(float)) {
     ThrowBadShape("is too large for this machine's address space", n_rows, n_cols);
   }
@@ -264,8 +267,8 @@ void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
     const uint8_t* codes = group + CodesOffset(shape.n_blocks) + b * CodeBlockBytes(shape.family);
     for (size_t c = 0; c < kBlockCols; ++c) {
       const size_t step_col = is_p8 ? c : c % (kBlockCols / 2);
-      const uint8_t byte = codes[step_col / kStepCols * kVectorBytes + lane * kStepCols +
-                                 step_col % kStepCols];
+      const uint8_t byte =
+          codes[step_col / kStepCols * kVectorBytes + lane * kStepCols + step_col % kStepCols];
       const int code = is_p8 ? static_cast<int8_t>(byte ^ flip)
                              : (c < kBlockCols / 2 ? byte & 15 : byte >> 4) - kP4Offset;
       out[b * kBlockCols + c] = static_cast<float>(code) * scale;

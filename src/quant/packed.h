@@ -1,6 +1,7 @@
-// Packed weights: the few in-memory families that serve every file type, laid out for the kernels. Shapes and bytes
-// are known from a file's header alone; PackedWriter fills a matrix as its bytes arrive, in chunks cut anywhere.
-// Reading for arithmetic is in kernels/; DecodeRow here is the exact scalar view of one row.
+// Packed weights: the few in-memory families that serve every file type, laid out for the kernels.
+// Shapes and bytes are known from a file's header alone; PackedWriter fills a matrix as its bytes
+// arrive, in chunks cut anywhere. Reading for arithmetic is in kernels/; DecodeRow here is the
+// exact scalar view of one row.
 #ifndef HEADLIGHT_QUANT_PACKED_H_
 #define HEADLIGHT_QUANT_PACKED_H_
 
@@ -13,15 +14,16 @@
 
 namespace headlight {
 
-// kP8, kP4: codes of 8 and 4 bits with an f16 scale per 32 columns. kF16, kBF16, kF32: plain floats.
+// kP8, kP4: codes of 8 and 4 bits with an f16 scale per 32 columns. kF16, kBF16, kF32: plain
+// floats.
 enum class PackedFamily : uint8_t { kF32, kF16, kBF16, kP8, kP4 };
 const char* PackedFamilyName(PackedFamily family);
 
-inline constexpr size_t kRowGroup = 4;   // rows of a group: one lane of a 16-byte vector each
-inline constexpr size_t kBlockCols = 32; // columns that share a scale
+inline constexpr size_t kRowGroup = 4;    // rows of a group: one lane of a 16-byte vector each
+inline constexpr size_t kBlockCols = 32;  // columns that share a scale
 
-// Everything about a packed matrix [n_rows, n_cols] but its bytes. Rows are padded to a multiple of kRowGroup and
-// columns to a multiple of kBlockCols with zeros; the padding is part of `bytes`.
+// Everything about a packed matrix [n_rows, n_cols] but its bytes. Rows are padded to a multiple of
+// kRowGroup and columns to a multiple of kBlockCols with zeros; the padding is part of `bytes`.
 struct PackedShape {
   PackedFamily family = PackedFamily::kF32;
   DotForm form = DotForm::kWide;  // how kP8 codes are stored and how codes meet 8-bit activations
@@ -32,8 +34,8 @@ struct PackedShape {
   size_t bytes = 0;         // multiple of kAlignment
 };
 
-// Throws Error(kUnsupported) for a type without a decoder, Error(kBadModel) if n_cols is no multiple of its block
-// or n_rows * n_cols overflows.
+// Throws Error(kUnsupported) for a type without a decoder, Error(kBadModel) if n_cols is no
+// multiple of its block or n_rows * n_cols overflows.
 PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm form);
 
 // Non-owning view: shape + bytes (64-byte aligned).
@@ -47,8 +49,8 @@ class PackedWriter {
  public:
   // dst: shape.bytes bytes, 64-byte aligned, all zero.
   PackedWriter(TensorType type, const PackedShape& shape, uint8_t* dst);
-  // Consumes at most the bytes still missing; returns how many it took. Throws Error(kBadModel) on a scale or
-  // weight that is inf or NaN (details: row, column).
+  // Consumes at most the bytes still missing; returns how many it took. Throws Error(kBadModel) on
+  // a scale or weight that is inf or NaN (details: row, column).
   size_t Append(std::span<const uint8_t> bytes);
   bool done() const { return n_done_ == n_total_; }
   uint64_t n_file_bytes() const { return n_total_; }
@@ -66,7 +68,7 @@ class PackedWriter {
   uint64_t n_total_ = 0;    // file bytes of the tensor
   size_t row_ = 0;          // place of the next block: its row, and its number within the row
   size_t next_block_ = 0;
-  size_t n_carry_ = 0;      // bytes of a block cut by a chunk's end
+  size_t n_carry_ = 0;  // bytes of a block cut by a chunk's end
   uint8_t carry_[256] = {};
 };
 

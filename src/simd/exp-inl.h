@@ -1,4 +1,5 @@
-// e^x on four floats, for softmax and SiLU. Not for gradients or statistics: the tails are flushed or clamped.
+// e^x on four floats, for softmax and SiLU. Not for gradients or statistics: the tails are flushed
+// or clamped.
 #ifndef HEADLIGHT_SIMD_EXP_INL_H_
 #define HEADLIGHT_SIMD_EXP_INL_H_
 
@@ -11,15 +12,20 @@ inline constexpr float kExpLowest = -87.33654f;
 // Above: e^kExpHighest = 3.4e38. ln(2^128) rounded down.
 inline constexpr float kExpHighest = 88.72283f;
 
-// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + r + r^2 P(r)), P of degree 3 (minimax for the relative error, 0.9 ulp).
-//   Lanes:     float32
-//   Max error: 2.5 ulp on [kExpLowest, kExpHighest], with or without fused multiply-add; exp(0) == 1
-//   Range:     all floats; x < kExpLowest and -inf give +0, x > kExpHighest and +inf give e^kExpHighest, NaN gives NaN
+// x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n (1 + r + r^2 P(r)), P of degree 3 (minimax for the
+// relative error, 0.9 ulp).
+// - Lanes: float32.
+// - Max error: 2.5 ulp on [kExpLowest, kExpHighest], with or without fused multiply-add; exact at
+// 0.
+// - Range: all floats. Below kExpLowest and -inf: +0. Above kExpHighest and +inf: e^kExpHighest.
+//   NaN: NaN.
 HWY_INLINE VecF32 ExpF32(F32x4 d, VecF32 x) {
   const I32x4 di;
-  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low mantissa bits: no conversion instructions.
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low mantissa bits: no
+  // conversion instructions.
   const VecF32 magic = hn::Set(d, 12582912.0f);
-  const VecF32 clamped = hn::IfThenElse(hn::Gt(x, hn::Set(d, kExpHighest)), hn::Set(d, kExpHighest), x);
+  const VecF32 clamped =
+      hn::IfThenElse(hn::Gt(x, hn::Set(d, kExpHighest)), hn::Set(d, kExpHighest), x);
   const VecF32 shifted = MulAdd(clamped, hn::Set(d, 1.44269504f), magic);
   const VecF32 n = hn::Sub(shifted, magic);
   // ln 2 in two parts; the first has 15 bits, so n times it is exact.

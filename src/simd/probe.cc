@@ -10,7 +10,8 @@ namespace headlight {
 #if defined(__wasm_relaxed_simd__)
 namespace {
 
-constexpr size_t kChain = 8;  // dots into one accumulator, as the kernels do for a block of 32 columns
+constexpr size_t kChain =
+    8;  // dots into one accumulator, as the kernels do for a block of 32 columns
 constexpr size_t kVectorBytes = 16;
 
 struct Operands {
@@ -21,13 +22,13 @@ struct Operands {
 
 // What a second operand above 127 can mean.
 struct Semantics {
-  bool defined_exact = true;   // b in 0..127: the part that the specification defines, for both dots
+  bool defined_exact = true;  // b in 0..127: the part that the specification defines, for both dots
   bool unsigned_exact = true;  // b read as 0..255, no saturation
   bool signed_exact = true;    // b read as -128..127
 };
 
-// Not inlined, and behind volatile pointers: an engine or compiler that folds constants must not answer instead of
-// the instruction that the kernels will run.
+// Not inlined, and behind volatile pointers: an engine or compiler that folds constants must not
+// answer instead of the instruction that the kernels will run.
 __attribute__((noinline)) void ChainedDots(const Operands* operands, int32_t* out) {
   const I8x16 d8;
   const I32x4 d32;
@@ -46,7 +47,8 @@ __attribute__((noinline)) bool PairsExact(const Operands* operands) {
   hn::Store(RelaxedDot2(hn::Load(d8, operands->a), hn::Load(d8, operands->b)), I16x8(), out);
   bool exact = true;
   for (size_t i = 0; i < 8; ++i) {
-    const int expected = operands->a[2 * i] * operands->b[2 * i] + operands->a[2 * i + 1] * operands->b[2 * i + 1];
+    const int expected =
+        operands->a[2 * i] * operands->b[2 * i] + operands->a[2 * i + 1] * operands->b[2 * i + 1];
     exact &= out[i] == expected;
   }
   return exact;
@@ -100,7 +102,8 @@ void Fill(uint32_t& state, uint8_t mask, Operands& operands) {
 ProbeResult ProbeDot() noexcept {
   Semantics semantics;
   Operands operands;
-  // The case that tells most engines apart: 127 * 200 * 4 is 101600 exact, 65534 saturated by pairs.
+  // The case that tells most engines apart: 127 * 200 * 4 is 101600 exact, 65534 saturated by
+  // pairs.
   for (size_t i = 0; i < kChain * kVectorBytes; ++i) {
     operands.a[i] = 127;
     operands.b[i] = static_cast<int8_t>(200);

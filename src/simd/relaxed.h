@@ -1,6 +1,7 @@
-// The few operations that Highway (which has no relaxed SIMD) does better with WASM's relaxed instructions. In any other
-// build MulAdd is Highway's; the plain WASM module has no 8-bit dot, and its kernels widen to 16 bits (DotForm::kWide).
-// What the relaxed instructions really do depends on the engine: see simd/probe.h.
+// The few operations that Highway (which has no relaxed SIMD) does better with WASM's relaxed
+// instructions. In any other build MulAdd is Highway's; the plain WASM module has no 8-bit dot, and
+// its kernels widen to 16 bits (DotForm::kWide). What the relaxed instructions really do depends on
+// the engine: see simd/probe.h.
 #ifndef HEADLIGHT_SIMD_RELAXED_H_
 #define HEADLIGHT_SIMD_RELAXED_H_
 
@@ -26,8 +27,8 @@ inline constexpr bool kHasRelaxedDot = false;
 #define HEADLIGHT_HAS_DOT4 0
 #endif
 
-// The same pointer, as a value of its own: what is added to it later becomes the offset of a load, where LLVM would else
-// regroup the sums and add at run time.
+// The same pointer, as a value of its own: what is added to it later becomes the offset of a load,
+// where LLVM would else regroup the sums and add at run time.
 template <typename T>
 HWY_INLINE const T* PinPointer(const T* p) {
 #if HWY_TARGET == HWY_WASM
@@ -36,15 +37,16 @@ HWY_INLINE const T* PinPointer(const T* p) {
   return p;
 }
 
-// A vector constant that is loaded once, where the call stands. V8 makes a vector literal anew, by three instructions, in
-// every basic block that uses it.
+// A vector constant that is loaded once, where the call stands. V8 makes a vector literal anew, by
+// three instructions, in every basic block that uses it.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> LoadedConstant(D d, const T* constant) {
   return hn::Load(d, PinPointer(constant));
 }
 
-// a * b + c: rounded once where the relaxed instruction is fused, twice elsewhere. For float kernels that are faster
-// by it; integer-dot kernels use a product and a sum, so that every module gives the same bits.
+// a * b + c: rounded once where the relaxed instruction is fused, twice elsewhere. For float
+// kernels that are faster by it; integer-dot kernels use a product and a sum, so that every module
+// gives the same bits.
 HWY_INLINE VecF32 MulAdd(VecF32 a, VecF32 b, VecF32 c) {
 #if defined(__wasm_relaxed_simd__)
   return VecF32{reinterpret_cast<v128_t>(__builtin_wasm_relaxed_madd_f32x4(
@@ -62,8 +64,8 @@ typedef signed char I8Lanes __attribute__((__vector_size__(16)));
 typedef int I32Lanes __attribute__((__vector_size__(16)));
 }  // namespace relaxed_detail
 
-// sum[i] + the dot of a's and b's bytes 4i..4i+3. Exact for a in -128..127 and b in 0..127; how other bytes of b are
-// read, the probe has to find out.
+// sum[i] + the dot of a's and b's bytes 4i..4i+3. Exact for a in -128..127 and b in 0..127; how
+// other bytes of b are read, the probe has to find out.
 HWY_INLINE VecI32 RelaxedDot4(VecI8 a, VecI8 b, VecI32 sum) {
   using namespace relaxed_detail;
   return VecI32{reinterpret_cast<v128_t>(__builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4(
@@ -84,7 +86,8 @@ HWY_INLINE VecI32 SignedDot4(VecI8 a, VecI8 b, VecI32 sum) { return RelaxedDot4(
 
 #elif HWY_TARGET != HWY_WASM
 
-// Native stand-ins, one for each meaning, so that the kernels of every form can be tested on every machine.
+// Native stand-ins, one for each meaning, so that the kernels of every form can be tested on every
+// machine.
 HWY_INLINE VecI32 UnsignedDot4(VecI8 a, VecI8 b, VecI32 sum) {
   return hn::SumOfMulQuadAccumulate(I32x4(), hn::BitCast(U8x16(), b), a, sum);
 }

@@ -1,5 +1,6 @@
-// The one place that sets Highway up: static dispatch, header-only (its aligned allocator and Abort need a library
-// that does not exist for WASM), and 128-bit vectors on every target, since the packed layouts are made of 16-byte vectors.
+// The one place that sets Highway up: static dispatch, header-only (its aligned allocator and Abort
+// need a library that does not exist for WASM), and 128-bit vectors on every target, since the
+// packed layouts are made of 16-byte vectors.
 #ifndef HEADLIGHT_SIMD_SIMD_H_
 #define HEADLIGHT_SIMD_SIMD_H_
 

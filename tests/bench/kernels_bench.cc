@@ -1,9 +1,10 @@
-// Speed of the matrix products and of packing beside the ceilings of the same machine, module and moment, as JSON lines.
+// Speed of the matrix products and of packing beside the ceilings of the same machine, module and
+// moment, as JSON lines.
 //   matvec:  GB/s of packed weights, n_tokens 1; beside it the rate of reading the same bytes
 //   matmul:  Gop/s, a multiply-add counting two
 //   packing: GB/s of file bytes, in chunks of 256 KiB
-// One thread. Arguments: parts of names ("q8_0", "matvec 576x1536"); a line is run if it holds them all.
-// Build: one source file beside the library (tests/bench/README.md).
+// One thread. Arguments: parts of names ("q8_0", "matvec 576x1536"); a line is run if it holds them
+// all. Build: one source file beside the library (tests/bench/README.md).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,8 +19,8 @@
 namespace headlight {
 namespace {
 
-// Short rounds and the best of many: a round that nobody interrupted is what counts. A round is long enough for the
-// 5 us ticks of an isolated page.
+// Short rounds and the best of many: a round that nobody interrupted is what counts. A round is
+// long enough for the 5 us ticks of an isolated page.
 constexpr double kRoundSeconds = 0.002;
 constexpr double kTotalSeconds = 0.25;
 constexpr int kMinRounds = 10;
@@ -60,7 +61,8 @@ struct Filter {
 struct Shape {
   size_t n_rows, n_cols;
 };
-constexpr Shape kShapes[] = {{576, 576}, {192, 576}, {1536, 576}, {576, 1536}, {192, 512}, {49152, 576}};
+constexpr Shape kShapes[] = {{576, 576},  {192, 576}, {1536, 576},
+                             {576, 1536}, {192, 512}, {49152, 576}};
 constexpr size_t kTokenCounts[] = {1, 4, 64, 256};
 constexpr TensorType kTypes[] = {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kF16,
                                  TensorType::kBF16, TensorType::kF32};
@@ -75,7 +77,8 @@ std::vector<uint8_t> FileBytes(const TensorTypeTraits& traits, const Shape& shap
   }
   // The exponent's byte of each scale or element: 2^-7 or so.
   const size_t width = traits.n_block > 1 ? 2 : traits.block_bytes;
-  const uint8_t top = std::strcmp(traits.name, "BF16") == 0 || traits.block_bytes == 4 ? 0x3C : 0x20;
+  const uint8_t top =
+      std::strcmp(traits.name, "BF16") == 0 || traits.block_bytes == 4 ? 0x3C : 0x20;
   for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) bytes[at + width - 1] = top;
   return bytes;
 }
@@ -112,23 +115,26 @@ double ProductSeconds(const Product& product, ThreadPool& pool) {
   });
 }
 
-void BenchProducts(const char* type_name, const Weights& weights, const Filter& filter, ThreadPool& pool) {
+void BenchProducts(const char* type_name, const Weights& weights, const Filter& filter,
+                   ThreadPool& pool) {
   const PackedShape& shape = weights.matrix.shape;
   for (const size_t n_tokens : kTokenCounts) {
     for (const ActivationType type : {ActivationType::kInt8, ActivationType::kF32}) {
       const bool has_codes = shape.family == PackedFamily::kP8 || shape.family == PackedFamily::kP4;
       if (!has_codes && type == ActivationType::kInt8) continue;
       char name[128];
-      std::snprintf(name, sizeof(name), "%s %s %zux%zu t%zu x_%s %s", n_tokens == 1 ? "matvec" : "matmul",
-                    type_name, shape.n_rows, shape.n_cols, n_tokens,
-                    type == ActivationType::kInt8 ? "int8" : "f32", DotFormName(shape.form));
+      std::snprintf(name, sizeof(name), "%s %s %zux%zu t%zu x_%s %s",
+                    n_tokens == 1 ? "matvec" : "matmul", type_name, shape.n_rows, shape.n_cols,
+                    n_tokens, type == ActivationType::kInt8 ? "int8" : "f32",
+                    DotFormName(shape.form));
       if (!filter.Admits(name)) continue;
       const double seconds = ProductSeconds({weights, n_tokens, type}, pool);
       const double gops = 2e-9 * static_cast<double>(shape.n_rows * shape.n_cols) *
                           static_cast<double>(n_tokens) / seconds;
       std::printf("{\"name\": \"%s\", \"gops\": %.1f", name, gops);
       if (n_tokens == 1) {
-        const double read = MeasureLimits({weights.storage.data(), shape.bytes}, 150.0, pool).read_gbs;
+        const double read =
+            MeasureLimits({weights.storage.data(), shape.bytes}, 150.0, pool).read_gbs;
         const double gbs = 1e-9 * static_cast<double>(shape.bytes) / seconds;
         std::printf(", \"gbs\": %.1f, \"read_gbs\": %.1f, \"share\": %.2f", gbs, read, gbs / read);
       }
@@ -163,10 +169,11 @@ void Run(const Filter& filter) {
   ThreadPool pool(1);
   std::vector<uint8_t> large(size_t{64} << 20, 1);
   const SpeedLimits limits = MeasureLimits(large, 300.0, pool);
-  std::printf("{\"name\": \"limits\", \"form\": \"%s\", \"relaxed\": %s, \"read_gbs\": %.1f, "
-              "\"dot_gops\": %.1f, \"fma_gflops\": %.1f}\n",
-              DotFormName(probe.form), probe.relaxed_build ? "true" : "false", limits.read_gbs,
-              limits.dot_gops, limits.fma_gflops);
+  std::printf(
+      "{\"name\": \"limits\", \"form\": \"%s\", \"relaxed\": %s, \"read_gbs\": %.1f, "
+      "\"dot_gops\": %.1f, \"fma_gflops\": %.1f}\n",
+      DotFormName(probe.form), probe.relaxed_build ? "true" : "false", limits.read_gbs,
+      limits.dot_gops, limits.fma_gflops);
   for (const TensorType type : kTypes) {
     const TensorTypeTraits& traits = *FindTensorType(static_cast<uint32_t>(type));
     BenchPacking(type, filter, probe.form);
@@ -176,7 +183,8 @@ void Run(const Filter& filter) {
       const auto bytes = FileBytes(traits, shape);
       std::vector<DotForm> forms = {probe.form};
       if (probe.form != DotForm::kWide) forms.push_back(DotForm::kWide);
-      for (const DotForm form : forms) BenchProducts(traits.name, Pack(type, shape, form, bytes), filter, pool);
+      for (const DotForm form : forms)
+        BenchProducts(traits.name, Pack(type, shape, form, bytes), filter, pool);
     }
   }
 }

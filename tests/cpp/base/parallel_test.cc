@@ -42,7 +42,8 @@ TEST_CASE("ThreadPool: what tasks wrote is visible to the caller and to the next
   for (const size_t n_threads : kThreadCounts) {
     ThreadPool pool(n_threads);
     std::vector<size_t> values(97, 0);
-    // Plain memory, read by other threads in the next call: a lost update or a stale read changes the sum.
+    // Plain memory, read by other threads in the next call: a lost update or a stale read changes
+    // the sum.
     constexpr size_t kCalls = 2000;
     for (size_t call = 0; call < kCalls; ++call) {
       pool.ParallelFor(values.size(), [&](size_t task, size_t) {

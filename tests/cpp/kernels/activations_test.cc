@@ -9,7 +9,8 @@
 namespace headlight {
 namespace {
 
-void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t n_cols, size_t x_stride) {
+void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t n_cols,
+                           size_t x_stride) {
   ThreadPool pool(1);
   // Sized for more than is used, as a session's workspace is.
   Activations activations(n_tokens + 2, n_cols + 64, ActivationType::kInt8);
@@ -35,11 +36,14 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   }
 }
 
-TEST_CASE("Activations: codes, scales and sums equal the scalar reference for all widths and strides") {
-  for (const size_t n_cols : {size_t{1}, size_t{8}, size_t{31}, size_t{32}, size_t{33}, size_t{172}, size_t{576}}) {
+TEST_CASE(
+    "Activations: codes, scales and sums equal the scalar reference for all widths and strides") {
+  for (const size_t n_cols :
+       {size_t{1}, size_t{8}, size_t{31}, size_t{32}, size_t{33}, size_t{172}, size_t{576}}) {
     for (const size_t n_tokens : {size_t{1}, size_t{2}, size_t{9}, size_t{300}}) {
       const size_t x_stride = n_cols + 5;
-      CheckAgainstReference(test::RandomFloats(n_tokens * x_stride, 3.0f, 51), n_tokens, n_cols, x_stride);
+      CheckAgainstReference(test::RandomFloats(n_tokens * x_stride, 3.0f, 51), n_tokens, n_cols,
+                            x_stride);
     }
   }
 }

@@ -56,7 +56,8 @@ std::vector<float> Product(const PackedMatrix& w, const std::vector<float>& x, s
   return y;
 }
 
-std::vector<float> CodesReference(const FileMatrix& w, const std::vector<float>& x, size_t n_tokens) {
+std::vector<float> CodesReference(const FileMatrix& w, const std::vector<float>& x,
+                                  size_t n_tokens) {
   const size_t n_blocks = CeilDiv(w.n_cols, kBlockCols);
   std::vector<int8_t> codes(n_blocks * kBlockCols);
   std::vector<float> scales(n_blocks), y(n_tokens * w.n_rows);
@@ -81,7 +82,8 @@ TEST_CASE("MatMul: codes give the reference's bits in every form, shape, fill an
       for (const Fill fill : test::kFills) {
         const auto bytes = test::RandomFileBytes(type, c.n_rows, c.n_cols, fill, 11);
         const auto x = test::RandomFloats(c.n_tokens * c.n_cols, 1.5f, 12);
-        const auto expected = CodesReference({type, c.n_rows, c.n_cols, bytes.data()}, x, c.n_tokens);
+        const auto expected =
+            CodesReference({type, c.n_rows, c.n_cols, bytes.data()}, x, c.n_tokens);
         for (const DotForm form : forms) {
           const auto packed = test::Pack(type, c.n_rows, c.n_cols, bytes, form);
           const auto y = Product(packed.matrix, x, c.n_tokens, ActivationType::kInt8, pool);
@@ -102,7 +104,8 @@ TEST_CASE("MatMul: activations at both extremes against weights at both extremes
   std::vector<float> x(kTokens * kCols);
   for (size_t i = 0; i < x.size(); ++i) {
     // All 127, all -127, alternating, and one big value among small ones.
-    const float values[kTokens] = {1.0f, -1.0f, i % 2 == 0 ? 1.0f : -1.0f, i % 32 == 5 ? 1.0f : 1e-4f};
+    const float values[kTokens] = {1.0f, -1.0f, i % 2 == 0 ? 1.0f : -1.0f,
+                                   i % 32 == 5 ? 1.0f : 1e-4f};
     x[i] = values[i / kCols];
   }
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
@@ -117,14 +120,15 @@ TEST_CASE("MatMul: activations at both extremes against weights at both extremes
   }
 }
 
-// Rounding of n sums and n products, each at most eps / 2 of a partial sum that the magnitude bounds; in practice it
-// grows with sqrt(n). 4 * eps * sqrt(n) is a bound that random signs keep.
+// Rounding of n sums and n products, each at most eps / 2 of a partial sum that the magnitude
+// bounds; in practice it grows with sqrt(n). 4 * eps * sqrt(n) is a bound that random signs keep.
 double FloatTolerance(size_t n_cols, double magnitude) {
   const double eps = static_cast<double>(std::numeric_limits<float>::epsilon());
   return 4.0 * eps * std::sqrt(static_cast<double>(n_cols)) * magnitude + 1e-37;
 }
 
-TEST_CASE("MatMul: f32 activations meet every family within rounding, matvec and tiles bit-identical") {
+TEST_CASE(
+    "MatMul: f32 activations meet every family within rounding, matvec and tiles bit-identical") {
   ThreadPool pool(1);
   for (const TensorType type : test::kTypes) {
     for (const Case& c : Cases()) {
@@ -138,8 +142,8 @@ TEST_CASE("MatMul: f32 activations meet every family within rounding, matvec and
         for (size_t t = 0; t < c.n_tokens; ++t) {
           const std::vector<float> row(x.begin() + static_cast<ptrdiff_t>(t * c.n_cols),
                                        x.begin() + static_cast<ptrdiff_t>((t + 1) * c.n_cols));
-          MatVecFloatsReference({type, c.n_rows, c.n_cols, bytes.data()}, row.data(), expected.data(),
-                                magnitude.data());
+          MatVecFloatsReference({type, c.n_rows, c.n_cols, bytes.data()}, row.data(),
+                                expected.data(), magnitude.data());
           const auto single = Product(packed.matrix, row, 1, ActivationType::kF32, pool);
           for (size_t r = 0; r < c.n_rows; ++r) {
             const float got = y[t * c.n_rows + r];
@@ -173,7 +177,8 @@ TEST_CASE("MatMul: several jobs on several threads give the bits of each alone o
   std::vector<test::OwnedMatrix> matrices;
   std::vector<std::vector<float>> expected;
   const size_t row_counts[] = {576, 5, 1100, 64};
-  const TensorType types[] = {TensorType::kQ8_0, TensorType::kF16, TensorType::kQ4_0, TensorType::kF32};
+  const TensorType types[] = {TensorType::kQ8_0, TensorType::kF16, TensorType::kQ4_0,
+                              TensorType::kF32};
   for (size_t i = 0; i < 4; ++i) {
     const auto bytes = test::RandomFileBytes(types[i], row_counts[i], kCols, Fill::kNormal, 42);
     matrices.push_back(test::Pack(types[i], row_counts[i], kCols, bytes, form));

@@ -28,8 +28,8 @@ inline bool IsCoded(TensorType type) {
   return type == TensorType::kQ8_0 || type == TensorType::kQ4_0;
 }
 
-// Forms whose kernels exist in this build and are exact on this engine (`probed` is the probe's answer). A native build
-// has stand-ins for all of them.
+// Forms whose kernels exist in this build and are exact on this engine (`probed` is the probe's
+// answer). A native build has stand-ins for all of them.
 inline std::vector<DotForm> ExactForms(DotForm probed) {
   std::vector<DotForm> forms = {DotForm::kWide};
   if (!kHasRelaxedDot && HEADLIGHT_HAS_DOT4) {
@@ -42,9 +42,9 @@ inline std::vector<DotForm> ExactForms(DotForm probed) {
 }
 
 enum class Fill {
-  kNormal,     // what weights look like; Q4_0 scales of both signs
-  kLowest,     // all codes at their lowest (-128 or -8), scale 1
-  kHighest,    // all codes at their highest (127 or 7), negative scale
+  kNormal,   // what weights look like; Q4_0 scales of both signs
+  kLowest,   // all codes at their lowest (-128 or -8), scale 1
+  kHighest,  // all codes at their highest (127 or 7), negative scale
   kZero,
   kSubnormal,  // scales and 16-bit weights that are f16 subnormals, random codes
 };
@@ -56,7 +56,8 @@ inline void FillCodes(Fill fill, TensorType type, std::mt19937& random, uint8_t*
   uint16_t scale = F16FromF32(1.0f);
   if (fill == Fill::kHighest) scale = F16FromF32(-0.75f);
   if (fill == Fill::kZero) scale = 0;
-  if (fill == Fill::kSubnormal) scale = static_cast<uint16_t>(random() % 0x400 | (random() & 0x8000));
+  if (fill == Fill::kSubnormal)
+    scale = static_cast<uint16_t>(random() % 0x400 | (random() & 0x8000));
   std::memcpy(block, &scale, sizeof(scale));
   for (size_t i = sizeof(scale); i < Traits(type).block_bytes; ++i) {
     block[i] = static_cast<uint8_t>(random());
@@ -76,8 +77,8 @@ inline void FillPlain(Fill fill, TensorType type, std::mt19937& random, uint8_t*
 }
 
 // n_rows x n_cols of `type`, as a file has it.
-inline std::vector<uint8_t> RandomFileBytes(TensorType type, size_t n_rows, size_t n_cols, Fill fill,
-                                            uint32_t seed) {
+inline std::vector<uint8_t> RandomFileBytes(TensorType type, size_t n_rows, size_t n_cols,
+                                            Fill fill, uint32_t seed) {
   std::mt19937 random(seed);
   const TensorTypeTraits& traits = Traits(type);
   std::vector<uint8_t> bytes(n_rows * n_cols / traits.n_block * traits.block_bytes);

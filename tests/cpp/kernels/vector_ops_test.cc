@@ -23,7 +23,8 @@ TEST_CASE("RmsNorm: equals the double reference to 1e-6 relative, in place too")
       RmsNorm(x.data(), w.data(), n, kEps, y.data());
       double sum = 0.0;
       for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
-      const double scale = 1.0 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(kEps));
+      const double scale =
+          1.0 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(kEps));
       for (size_t i = 0; i < n; ++i) {
         const double expected = static_cast<double>(x[i]) * scale * static_cast<double>(w[i]);
         CHECK(std::fabs(static_cast<double>(y[i]) - expected) <= 1e-6 * std::fabs(expected));
@@ -52,7 +53,8 @@ TEST_CASE("AddTo: adds element by element and nothing beyond") {
   }
 }
 
-TEST_CASE("SiluMul: equals the double reference, in place too, and is finite for all finite gates") {
+TEST_CASE(
+    "SiluMul: equals the double reference, in place too, and is finite for all finite gates") {
   for (const size_t n : kWidths) {
     auto gate = test::RandomFloats(n, 8.0f, 65);
     const auto up = test::RandomFloats(n, 1.0f, 66);
@@ -69,7 +71,8 @@ TEST_CASE("SiluMul: equals the double reference, in place too, and is finite for
     for (size_t i = 0; i < n; ++i) {
       const double g = static_cast<double>(gate[i]);
       const double expected = g / (1.0 + std::exp(-g)) * static_cast<double>(up[i]);
-      // ExpF32's 2.5 ulp, and half an ulp each for sum, quotient and product; below e^-87 the clamp leaves |g| * 3e-39.
+      // ExpF32's 2.5 ulp, and half an ulp each for sum, quotient and product; below e^-87 the clamp
+      // leaves |g| * 3e-39.
       const double tolerance = 4.5 * 1.2e-7 * std::fabs(expected) + 3e-36 + std::fabs(g) * 1e-38;
       CHECK(std::fabs(static_cast<double>(y[i]) - expected) <= tolerance);
       CHECK(std::isfinite(y[i]));

@@ -1,4 +1,5 @@
-// Block formats against llama.cpp's own dequantisation, and against what the formats say of extremes.
+// Block formats against llama.cpp's own dequantisation, and against what the formats say of
+// extremes.
 #include "quant/blocks.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +32,9 @@ FileTensor FindTensor(const std::vector<uint8_t>& file, const char* name) {
   return {*tensor, file.data() + reader.data_offset() + tensor->offset};
 }
 
-TEST_CASE("DecodeBlock, DecodeRow: llama.cpp's dequantisation of Q8_0 and Q4_0, bit for bit (needs ../shared)") {
+TEST_CASE(
+    "DecodeBlock, DecodeRow: llama.cpp's dequantisation of Q8_0 and Q4_0, bit for bit (needs "
+    "../shared)") {
   for (const char* type_name : {"Q8_0", "Q4_0"}) {
     const std::string stem = std::string("quant/") + type_name;
     const auto model_path = testing::SharedPath(stem + ".gguf");
@@ -57,7 +60,8 @@ TEST_CASE("DecodeBlock, DecodeRow: llama.cpp's dequantisation of Q8_0 and Q4_0, 
     for (const DotForm form : {DotForm::kWide, DotForm::kUnsigned, DotForm::kSigned}) {
       const auto packed = test::Pack(tensor.type, n_rows, n_cols, tensor_bytes, form);
       std::fill(values.begin(), values.end(), -1.0f);
-      for (size_t row = 0; row < n_rows; ++row) DecodeRow(packed.matrix, row, &values[row * n_cols]);
+      for (size_t row = 0; row < n_rows; ++row)
+        DecodeRow(packed.matrix, row, &values[row * n_cols]);
       CHECK(std::memcmp(values.data(), expected.data(), expected.size()) == 0);
     }
   }
@@ -78,7 +82,8 @@ TEST_CASE("EncodeBlock, DecodeBlock: 16- and 32-bit floats survive, every f16 th
   }
 }
 
-// Half a step of the code, and what rounding the scale to f16 adds: codes up to 127 (8) times 2^-11 of the scale.
+// Half a step of the code, and what rounding the scale to f16 adds: codes up to 127 (8) times 2^-11
+// of the scale.
 double CodeTolerance(TensorType type, double largest) {
   const double n_codes = type == TensorType::kQ8_0 ? 127.0 : 8.0;
   // Q4_0 has codes -8..7: the value opposite to the extreme one may lie a whole step away.

@@ -14,7 +14,8 @@ namespace {
 
 using test::Fill;
 
-constexpr DotForm kForms[] = {DotForm::kWide, DotForm::kUnsigned, DotForm::kSigned, DotForm::kSplit};
+constexpr DotForm kForms[] = {DotForm::kWide, DotForm::kUnsigned, DotForm::kSigned,
+                              DotForm::kSplit};
 
 struct Shape {
   size_t n_rows, n_cols;
@@ -33,8 +34,10 @@ std::vector<float> DecodeFile(TensorType type, const std::vector<uint8_t>& bytes
   return values;
 }
 
-TEST_CASE("DecodeRow: every row of every type, shape, fill and form is what the file says, bit for bit") {
-  constexpr Shape kShapes[] = {{1, 32}, {2, 32}, {3, 64}, {4, 96}, {5, 8}, {9, 172}, {172, 192}, {17, 576}};
+TEST_CASE(
+    "DecodeRow: every row of every type, shape, fill and form is what the file says, bit for bit") {
+  constexpr Shape kShapes[] = {{1, 32}, {2, 32},  {3, 64},    {4, 96},
+                               {5, 8},  {9, 172}, {172, 192}, {17, 576}};
   for (const TensorType type : test::kTypes) {
     for (const Shape& shape : kShapes) {
       if (!Divides(type, shape)) continue;
@@ -99,7 +102,8 @@ TEST_CASE("PackedWriter: takes no byte beyond its tensor") {
   CHECK(writer.Append(bytes) == 0);
 }
 
-TEST_CASE("PackedWriter: an infinite or NaN scale or weight is a BadModel that names row and column") {
+TEST_CASE(
+    "PackedWriter: an infinite or NaN scale or weight is a BadModel that names row and column") {
   constexpr Shape kShape = {6, 96};
   for (const TensorType type : test::kTypes) {
     const TensorTypeTraits& traits = test::Traits(type);
@@ -131,13 +135,15 @@ TEST_CASE("PackedWriter: an infinite or NaN scale or weight is a BadModel that n
 }
 
 TEST_CASE("PlanPacked: packed bytes are within 2 % of the file's for matrices of a model's size") {
-  constexpr Shape kShapes[] = {{576, 576}, {1536, 576}, {576, 1536}, {49152, 576}, {192, 512}, {288, 288}};
+  constexpr Shape kShapes[] = {{576, 576},   {1536, 576}, {576, 1536},
+                               {49152, 576}, {192, 512},  {288, 288}};
   for (const TensorType type : test::kTypes) {
     for (const Shape& shape : kShapes) {
       const PackedShape packed = PlanPacked(type, shape.n_rows, shape.n_cols, DotForm::kUnsigned);
       const TensorTypeTraits& traits = test::Traits(type);
-      const double file_bytes = static_cast<double>(shape.n_rows) *
-                                static_cast<double>(shape.n_cols / traits.n_block * traits.block_bytes);
+      const double file_bytes =
+          static_cast<double>(shape.n_rows) *
+          static_cast<double>(shape.n_cols / traits.n_block * traits.block_bytes);
       CHECK(static_cast<double>(packed.bytes) <= 1.02 * file_bytes);
       CHECK(packed.bytes % kAlignment == 0);
     }

@@ -1,11 +1,11 @@
 // ExpF32 against the double-precision exponential, over its whole range.
-#include "simd/exp-inl.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "simd/exp-inl.h"
 
 namespace headlight {
 namespace {
@@ -23,7 +23,9 @@ TEST_CASE("ExpF32: within 2.5 ulp over its range") {
     if (xf < kExpLowest || xf > kExpHighest) continue;
     const double exact = std::exp(static_cast<double>(xf));
     const float nearest = static_cast<float>(exact);
-    const double ulp = static_cast<double>(std::nextafter(nearest, std::numeric_limits<float>::infinity())) - static_cast<double>(nearest);
+    const double ulp =
+        static_cast<double>(std::nextafter(nearest, std::numeric_limits<float>::infinity())) -
+        static_cast<double>(nearest);
     worst = std::max(worst, std::fabs(static_cast<double>(Exp(xf)) - exact) / ulp);
   }
   CHECK(worst < 2.5);
@@ -33,7 +35,8 @@ TEST_CASE("ExpF32: ends of the range, infinities and NaN") {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   CHECK(Exp(0.0f) == 1.0f);
   CHECK(Exp(-0.0f) == 1.0f);
-  for (const float x : {-kInf, -std::numeric_limits<float>::max(), -1e30f, -1000.0f, -88.0f, -87.4f}) {
+  for (const float x :
+       {-kInf, -std::numeric_limits<float>::max(), -1e30f, -1000.0f, -88.0f, -87.4f}) {
     CHECK(Exp(x) == 0.0f);
     CHECK_FALSE(std::signbit(Exp(x)));
   }
