@@ -60,6 +60,12 @@ async function waitForDriver(port: number): Promise<void> {
   }
 }
 
+/** The driver runs under xvfb-run: the whole group goes. */
+function stopGroup(driver: ChildProcess): void {
+  if (driver.pid === undefined || driver.exitCode !== null) return;
+  process.kill(-driver.pid, 'SIGTERM');
+}
+
 class WebKitTab implements Tab {
   readonly engine = 'webkit';
 
@@ -126,14 +132,13 @@ class WebKitTab implements Tab {
 
   async close(): Promise<void> {
     await this.browser.deleteSession().catch(() => undefined);
-    // The driver runs under xvfb-run: the whole group goes.
-    if (this.driver.pid !== undefined) process.kill(-this.driver.pid, 'SIGTERM');
+    stopGroup(this.driver);
   }
 }
 
 export async function openWebKitTab(): Promise<Tab> {
   const port = await freePort();
-  const driver = spawn('xvfb-run', ['-a', driverPath, '--port', String(port)], {
+  const driver = spawn('xvfb-run', ['-a', driverPath, `--port=${port}`], {
     detached: true,
     stdio: 'ignore',
     env: {
@@ -157,7 +162,7 @@ export async function openWebKitTab(): Promise<Tab> {
     await browser.setTimeout({ script: scriptTimeoutMs, pageLoad: scriptTimeoutMs });
     return new WebKitTab(browser, driver);
   } catch (error) {
-    if (driver.pid !== undefined) process.kill(-driver.pid, 'SIGTERM');
+    stopGroup(driver);
     throw error;
   }
 }
