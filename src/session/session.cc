@@ -28,11 +28,13 @@ class Stopwatch {
 void CheckIds(const char* name, std::span<const uint32_t> ids, size_t vocab_size) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < vocab_size) continue;
-    const std::string option = std::string(name) + "[" + std::to_string(i) + "]";
+    std::string option = name;
+    option += "[" + std::to_string(i) + "]";
     const std::string range = "below the vocabulary's " + std::to_string(vocab_size);
-    throw Error(ErrorCode::kBadOption,
-                option + " is " + std::to_string(ids[i]) + ", it must be " + range +
-                    "; were the tokens made for another model?",
+    std::string message = option;
+    message += " is " + std::to_string(ids[i]) + ", it must be " + range;
+    message += "; were the tokens made for another model?";
+    throw Error(ErrorCode::kBadOption, message,
                 {{"option", option}, {"value", std::to_string(ids[i])}, {"range", range}});
   }
 }
@@ -103,7 +105,7 @@ struct Session::Impl {
   void StartStep();
   void CommitChunk(std::span<const uint32_t> prompt);
   bool PromptDone(const Prompt& prompt) const { return cache.n_rows() == prompt.tokens.size(); }
-  void TakeToken(AdvanceResult& result);
+  void TakeToken(Run& current, AdvanceResult& result);
   void Compute(const Prompt& prompt, bool all_positions, std::vector<float>& out);
 
   std::shared_ptr<const Model> model;
@@ -185,9 +187,9 @@ void Session::Impl::CommitChunk(std::span<const uint32_t> prompt) {
   has_chunk = false;
 }
 
-void Session::Impl::TakeToken(AdvanceResult& result) {
-  const GenerateOptions& options = run->options;
-  SampledToken token = run->sampler.Sample({logits.data(), logits.size()}, history);
+void Session::Impl::TakeToken(Run& current, AdvanceResult& result) {
+  const GenerateOptions& options = current.options;
+  SampledToken token = current.sampler.Sample({logits.data(), logits.size()}, history);
   const std::vector<uint32_t>& stops = options.stop_tokens;
   if (!options.ignore_stop_tokens &&
       std::find(stops.begin(), stops.end(), token.id) != stops.end()) {
@@ -255,7 +257,7 @@ AdvanceResult Session::Advance(double budget_ms) {
         s.CommitChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
         if (is_decoding) ++s.stats.n_decode_steps;
         s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
-        if (s.run->is_decoding) s.TakeToken(result);
+        if (s.run->is_decoding) s.TakeToken(*s.run, result);
       } while (!chunk_done && stopwatch.ms() < budget_ms);
     } catch (...) {
       // The rows may hold what made the logits unusable.

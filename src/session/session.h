@@ -1,7 +1,8 @@
 // One conversation over shared weights: its KV cache, its token history, its sampler, and
 // Advance(budget), which works in small steps so that the caller's thread can cancel, report
-// progress and serve others in between. Tokens only, no text. One thread at a time uses a session;
-// only cancel_flag() may be touched by another.
+// progress and serve others in between. A sequence gives the same numbers bit for bit however it
+// came to be computed: at once or token by token, from the start or on top of what the cache holds.
+// Tokens only, no text. One thread at a time; only cancel_flag() may be touched by another.
 #ifndef HEADLIGHT_SESSION_SESSION_H_
 #define HEADLIGHT_SESSION_SESSION_H_
 
@@ -24,12 +25,14 @@ struct SessionOptions {
   size_t n_ctx = 0;  // 0: min(model's, kDefaultMaxCtx)
   KvCacheFormat kv_format;
   ActivationType activations = ActivationType::kInt8;
-  size_t prefill_chunk =
-      0;  // tokens of a prefill step, at most kMaxPrefillChunk; 0: kDefaultPrefillChunk
+  // Tokens of a prefill step, at most kMaxPrefillChunk; 0: kDefaultPrefillChunk.
+  size_t prefill_chunk = 0;
 };
 
 // A cache for more than this costs memory that few conversations use; a caller can ask for more.
 inline constexpr size_t kDefaultMaxCtx = 4096;
+// Measured with 135M parameters (Q8_0, one x86 core): 64 to 256 tokens are within 1 % of each
+// other, 32 is 7 % slower. The smallest of them has the shortest steps and the smallest workspace.
 inline constexpr size_t kDefaultPrefillChunk = 64;
 // Beyond, a step only gets longer (so Advance overshoots its budget) and the workspace larger.
 inline constexpr size_t kMaxPrefillChunk = 1024;
@@ -69,9 +72,8 @@ struct RunStats {
   size_t n_prompt = 0;
   size_t n_prompt_reused = 0;  // found in the cache, not computed again
   size_t n_generated = 0;
-  size_t n_decode_steps =
-      0;  // tokens put through the model in decode_ms: the generated ones but the last
-  double prefill_ms = 0.0;  // of the n_prompt - n_prompt_reused others, up to the first token
+  size_t n_decode_steps = 0;  // of one token each, in decode_ms: n_generated less 1, usually
+  double prefill_ms = 0.0;    // of the n_prompt - n_prompt_reused others, up to the first token
   double decode_ms = 0.0;
 };
 

@@ -199,14 +199,15 @@ TEST_CASE("stories260K: the greedy continuation of 96 tokens is llama.cpp's") {
                         {"stories260K-BF16.gguf", "greedy-stories260K.txt"}};
   for (const Case& c : cases) {
     const std::optional<std::string> path = SharedPath("models/" + c.model);
-    SKIP_UNLESS(path);
+    const std::optional<std::string> text_path = SharedPath("models/" + c.text);
+    SKIP_UNLESS(path && text_path);
     CAPTURE(c.model);
     const std::vector<uint8_t> file = ReadFile(*path);
     GgufReader reader;
     reader.Append(file);
     const GgufStringArray* pieces = reader.FindStrings("tokenizer.ggml.tokens");
     REQUIRE(pieces != nullptr);
-    const std::vector<uint8_t> bytes = ReadFile(*SharedPath("models/" + c.text));
+    const std::vector<uint8_t> bytes = ReadFile(*text_path);
     std::string expected(bytes.begin(), bytes.end());
     while (expected.ends_with('\n')) expected.pop_back();
 
