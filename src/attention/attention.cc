@@ -12,7 +12,8 @@ namespace {
 
 // In double and saturating: on wasm32 too large a context has to fail to allocate, not wrap around.
 size_t WorkspaceFloats(const HeadLayout& widest, size_t n_ctx, size_t n_threads) {
-  const double threads = static_cast<double>(ThreadScratchFloats(widest)) * static_cast<double>(n_threads);
+  const double threads = static_cast<double>(AttentionScratch(widest, nullptr).n_floats()) *
+                         static_cast<double>(n_threads);
   const double partials = static_cast<double>(CeilDiv(n_ctx, kDecodeChunk)) *
                           static_cast<double>(widest.n_q_heads) *
                           static_cast<double>(PartialFloats(widest.d_v));
@@ -22,7 +23,8 @@ size_t WorkspaceFloats(const HeadLayout& widest, size_t n_ctx, size_t n_threads)
 }
 
 [[noreturn]] void ThrowBadSpec(const char* field, const std::string& value, const char* rule) {
-  throw Error(ErrorCode::kBadOption, "attention " + std::string(field) + " is " + value + "; " + rule,
+  throw Error(ErrorCode::kBadOption,
+              "attention " + std::string(field) + " is " + value + "; " + rule,
               {{"option", field}, {"value", value}});
 }
 
@@ -30,14 +32,16 @@ size_t WorkspaceFloats(const HeadLayout& widest, size_t n_ctx, size_t n_threads)
 
 void CheckAttentionSpec(const AttentionSpec& spec) {
   const HeadLayout& layout = spec.layout;
-  if (layout.n_kv_heads == 0 || layout.n_q_heads == 0 || layout.n_q_heads % layout.n_kv_heads != 0) {
+  if (layout.n_kv_heads == 0 || layout.n_q_heads == 0 ||
+      layout.n_q_heads % layout.n_kv_heads != 0) {
     ThrowBadSpec("n_kv_heads", std::to_string(layout.n_kv_heads),
                  ("it has to divide n_q_heads = " + std::to_string(layout.n_q_heads)).c_str());
   }
   if (layout.d_qk == 0) ThrowBadSpec("d_qk", "0", "it has to be at least 1");
   if (layout.d_v == 0) ThrowBadSpec("d_v", "0", "it has to be at least 1");
   if (!std::isfinite(spec.scale)) {
-    ThrowBadSpec("scale", std::to_string(spec.scale), "it has to be finite, usually 1 / sqrt(d_qk)");
+    ThrowBadSpec("scale", std::to_string(spec.scale),
+                 "it has to be finite, usually 1 / sqrt(d_qk)");
   }
   if (!std::isfinite(spec.softcap) || spec.softcap < 0.0f) {
     ThrowBadSpec("softcap", std::to_string(spec.softcap), "it has to be 0 (none) or positive");
@@ -46,7 +50,7 @@ void CheckAttentionSpec(const AttentionSpec& spec) {
 
 AttentionWorkspace::AttentionWorkspace(const HeadLayout& widest, size_t n_ctx, size_t n_threads)
     : n_threads_(n_threads),
-      thread_floats_(ThreadScratchFloats(widest)),
+      thread_floats_(AttentionScratch(widest, nullptr).n_floats()),
       floats_(WorkspaceFloats(widest, n_ctx, n_threads)) {}
 
 size_t AttentionWorkspace::Bytes(const HeadLayout& widest, size_t n_ctx, size_t n_threads) {

@@ -1,5 +1,6 @@
-// Attention over a KV cache: what is computed (AttentionSpec, AttentionArgs) and the three kernels that compute it.
-// attention_reference.cc is the definition; attention_tiled.cc (prefill) and attention_decode.cc (one query) are fast.
+// Attention over a KV cache: what is computed (AttentionSpec, AttentionArgs) and the three kernels
+// that compute it. attention_reference.cc is the definition; attention_tiled.cc (prefill) and
+// attention_decode.cc (one query) are fast.
 #ifndef HEADLIGHT_ATTENTION_ATTENTION_H_
 #define HEADLIGHT_ATTENTION_ATTENTION_H_
 
@@ -14,41 +15,45 @@ namespace headlight {
 
 struct AttentionSpec {
   HeadLayout layout;
-  float scale = 0.0f;   // multiplies q.k; usually 1 / sqrt(d_qk)
-  size_t window = 0;    // W keys (q - k < W); 0: all
-  float softcap = 0.0f; // s = cap * tanh(s / cap) after scaling; 0: none
-  bool causal = true;   // keys up to the query's own position
+  float scale = 0.0f;    // multiplies q.k; usually 1 / sqrt(d_qk)
+  size_t window = 0;     // W keys (q - k < W); 0: all
+  float softcap = 0.0f;  // s = cap * tanh(s / cap) after scaling; 0: none
+  bool causal = true;    // keys up to the query's own position
 };
 
-// Throws Error(kBadOption) naming the field that no kernel can honour. Kernels take specs that passed.
+// Throws Error(kBadOption) naming the field that no kernel can honour. Kernels take specs that
+// passed.
 void CheckAttentionSpec(const AttentionSpec& spec);
 
-// Query row t stands at position pos0 + t and attends rows [0, n_kv) of the cache that the mask admits; row r holds
-// position r. A fully masked row gives zeros.
+// Query row t stands at position pos0 + t and attends rows [0, n_kv) of the cache that the mask
+// admits; row r holds position r. A fully masked row gives zeros.
 struct AttentionArgs {
-  const float* q = nullptr;   // [n_tokens, n_q_heads, d_qk] rotated, rows q_stride elements apart
+  const float* q = nullptr;  // [n_tokens, n_q_heads, d_qk] rotated, rows q_stride elements apart
   size_t q_stride = 0;
   size_t n_tokens = 0;
   size_t pos0 = 0;
   const KvLayer* kv = nullptr;
-  size_t n_kv = 0;            // live rows, those of this call included
-  float* out = nullptr;       // [n_tokens, n_q_heads, d_v], rows out_stride elements apart
+  size_t n_kv = 0;       // live rows, those of this call included
+  float* out = nullptr;  // [n_tokens, n_q_heads, d_v], rows out_stride elements apart
   size_t out_stride = 0;
 };
 
-// Both fast kernels take keys in chunks of this many, at multiples of it, and merge the chunks in order; within a chunk they
-// add in the same order. So a row's result is the same bit for bit whichever kernel computed it, with any number of threads,
-// alone or among others. 8-bit activations need that: one code rounded the other way grows, layer by layer, to the size
-// of the rounding noise itself (1 % of the logits), and a prompt would differ from the same tokens one by one.
+// Both fast kernels take keys in chunks of this many, at multiples of it, and merge the chunks in
+// order; within a chunk they add in the same order. So a row's result is the same bit for bit
+// whichever kernel computed it, with any number of threads, alone or among others. 8-bit
+// activations need that: one code rounded the other way grows, layer by layer, to the size of the
+// rounding noise itself (1 % of the logits), and a prompt would differ from the same tokens one by
+// one.
 inline constexpr size_t kDecodeChunk = 256;
 
-// Scratch for the fast kernels, allocated once. Each thread has room for one query block and one key tile (prefill) or
-// the scores of one chunk of keys (decode): independent of the context. The partial (max, sum, acc) of decode grows by
-// n_q_heads * (2 + d_v) floats a chunk of kDecodeChunk keys.
+// Scratch for the fast kernels, allocated once. Each thread has room for one query block and one
+// key tile (prefill) or the scores of one chunk of keys (decode): independent of the context. The
+// partial (max, sum, acc) of decode grows by n_q_heads * (2 + d_v) floats a chunk of kDecodeChunk
+// keys.
 class AttentionWorkspace {
  public:
-  // For every layout that exceeds `widest` in no field, contexts up to n_ctx and pools up to n_threads.
-  // Throws Error(kOutOfMemory).
+  // For every layout that exceeds `widest` in no field, contexts up to n_ctx and pools up to
+  // n_threads. Throws Error(kOutOfMemory).
   AttentionWorkspace(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
   // Exactly what the constructor allocates.
   static size_t Bytes(const HeadLayout& widest, size_t n_ctx, size_t n_threads);
@@ -64,14 +69,15 @@ class AttentionWorkspace {
   AlignedArray<float> floats_;
 };
 
-// Two passes, double precision: the definition. Slow, and the only one that allocates: may throw std::bad_alloc.
+// Two passes, double precision: the definition. Slow, and the only one that allocates: may throw
+// std::bad_alloc.
 void AttentionReference(const AttentionSpec& spec, const AttentionArgs& args);
 // Query block x key tile with online softmax; masked tiles are skipped.
-void AttentionTiled(const AttentionSpec& spec, const AttentionArgs& args, AttentionWorkspace& workspace,
-                    ThreadPool& pool) noexcept;
+void AttentionTiled(const AttentionSpec& spec, const AttentionArgs& args,
+                    AttentionWorkspace& workspace, ThreadPool& pool) noexcept;
 // n_tokens == 1; the query heads of a KV head share each loaded key.
-void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args, AttentionWorkspace& workspace,
-                     ThreadPool& pool) noexcept;
+void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
+                     AttentionWorkspace& workspace, ThreadPool& pool) noexcept;
 // Picks decode for one query, tiled otherwise.
 void Attend(const AttentionSpec& spec, const AttentionArgs& args, AttentionWorkspace& workspace,
             ThreadPool& pool) noexcept;

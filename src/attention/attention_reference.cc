@@ -1,5 +1,6 @@
-// The definition of attention: two passes over the admitted keys in double precision, every score computed as written in
-// the papers. The fast kernels are tested against it; it shares no arithmetic with them.
+// The definition of attention: two passes over the admitted keys in double precision, every score
+// computed as written in the papers. The fast kernels are tested against it; it shares no
+// arithmetic with them.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -49,7 +50,8 @@ void AttendRow(const AttentionSpec& spec, const KvHeadView& kv, size_t n_kv, siz
       acc[i] += weight * Element(kv.format.v, kv.v, key * kv.v_stride + i);
     }
   }
-  for (size_t i = 0; i < acc.size(); ++i) out[i] = sum == 0.0 ? 0.0f : static_cast<float>(acc[i] / sum);
+  for (size_t i = 0; i < acc.size(); ++i)
+    out[i] = sum == 0.0 ? 0.0f : static_cast<float>(acc[i] / sum);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What happens to scaled scores q.k between the key product and the softmax, four at a time; the one place where score
-// modifiers join, for both fast kernels.
+// What happens to scaled scores q.k between the key product and the softmax, four at a time; the
+// one place where score modifiers join, for both fast kernels.
 #ifndef HEADLIGHT_ATTENTION_SCORE_TRANSFORM_INL_H_
 #define HEADLIGHT_ATTENTION_SCORE_TRANSFORM_INL_H_
 

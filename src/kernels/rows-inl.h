@@ -7,27 +7,10 @@
 #include <cstdint>
 
 #include "quant/packed_layout.h"
+#include "simd/f16-inl.h"
 #include "simd/relaxed.h"
 
 namespace headlight {
-
-// Four f16 -> f32, exact for all finite values, subnormals included: sign and magnitude moved to
-// their place in an f32, whose exponent is then 112 too small. (Highway's conversion takes three
-// times the instructions under WASM.)
-struct F16Constants {
-  alignas(16) static constexpr uint32_t kPlaces[4] = {0x8FFFE000u, 0x8FFFE000u, 0x8FFFE000u,
-                                                      0x8FFFE000u};
-  alignas(16) static constexpr float kRebias[4] = {0x1p112f, 0x1p112f, 0x1p112f, 0x1p112f};
-  VecI32 places = hn::BitCast(I32x4(), LoadedConstant(hn::FixedTag<uint32_t, 4>(), kPlaces));
-  VecF32 rebias = LoadedConstant(F32x4(), kRebias);
-};
-
-HWY_INLINE VecF32 LoadF16x4(const uint8_t* f16, const F16Constants& constants) {
-  const hn::FixedTag<int16_t, 4> d16;
-  const auto halves = hn::LoadU(d16, reinterpret_cast<const int16_t*>(f16));
-  const VecI32 wide = hn::ShiftLeft<13>(hn::PromoteTo(I32x4(), halves));
-  return hn::Mul(hn::BitCast(F32x4(), hn::And(wide, constants.places)), constants.rebias);
-}
 
 HWY_INLINE VecF32 LoadBF16x4(const uint8_t* bf16) {
   const hn::FixedTag<int16_t, 4> d16;

@@ -4,14 +4,15 @@
 #include <string>
 
 #include "base/error.h"
-#include "kv/f16-inl.h"
+#include "simd/f16-inl.h"
 
 namespace headlight {
 namespace {
 
 constexpr size_t kRowBytes = 16;  // rows are padded to a multiple of one vector
 
-// On wasm32 a cache of more than 4 GiB must fail to allocate, not wrap around and be written out of bounds.
+// On wasm32 a cache of more than 4 GiB must fail to allocate, not wrap around and be written out of
+// bounds.
 size_t SaturatingMul(size_t a, size_t b) {
   constexpr size_t kMax = std::numeric_limits<size_t>::max();
   return b != 0 && a > kMax / b ? kMax : a * b;
@@ -51,6 +52,19 @@ const HeadLayout& Checked(const HeadLayout& layout) {
 // src [d] -> dst [KvRowStride(kF32, d)]; the padding stays as it is (zero).
 void StoreF32(const float* src, size_t d, float* dst) { std::memcpy(dst, src, d * sizeof(float)); }
 
+// The largest finite binary16.
+inline constexpr float kMaxF16 = 65504.0f;
+
+// x limited to what binary16 can hold; NaN stays. An outlier of a key or value then costs its own
+// precision, where an infinity would turn every later output into NaN.
+inline VecF32 ClampToF16(VecF32 x) {
+  constexpr F32x4 kF32;
+  const VecF32 low = hn::Set(kF32, -kMaxF16);
+  const VecF32 high = hn::Set(kF32, kMaxF16);
+  const VecF32 below = hn::IfThenElse(hn::Gt(x, high), high, x);
+  return hn::IfThenElse(hn::Lt(below, low), low, below);
+}
+
 // src [d] -> dst [KvRowStride(kF16, d)]; the padding stays as it is (zero).
 void StoreF16(const float* src, size_t d, uint16_t* dst) {
   constexpr F32x4 kF32;
@@ -65,8 +79,8 @@ void StoreF16(const float* src, size_t d, uint16_t* dst) {
 }
 
 // src [n_kv_heads, d] -> row `row` of each head of plane [n_kv_heads, n_ctx, stride].
-void StoreHeads(CacheType type, const float* src, size_t n_kv_heads, size_t d, size_t n_ctx, size_t row,
-                uint8_t* plane) {
+void StoreHeads(CacheType type, const float* src, size_t n_kv_heads, size_t d, size_t n_ctx,
+                size_t row, uint8_t* plane) {
   const size_t row_bytes = KvRowStride(type, d) * CacheTypeBytes(type);
   for (size_t head = 0; head < n_kv_heads; ++head) {
     uint8_t* dst = plane + (head * n_ctx + row) * row_bytes;

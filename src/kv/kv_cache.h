@@ -1,5 +1,6 @@
-// The KV cache of one session: rows of rotated keys and of values per layer and KV head, in the formats chosen for
-// K and for V. It stores, hands out views, rolls back; what attends to it is in attention/.
+// The KV cache of one session: rows of rotated keys and of values per layer and KV head, in the
+// formats chosen for K and for V. It stores, hands out views, rolls back; what attends to it is in
+// attention/.
 #ifndef HEADLIGHT_KV_KV_CACHE_H_
 #define HEADLIGHT_KV_KV_CACHE_H_
 
@@ -19,8 +20,9 @@ struct KvCacheFormat {
   bool operator==(const KvCacheFormat&) const = default;
 };
 
-// Rows [0, n_ctx) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r * v_stride. A row starts
-// on a 16-byte boundary and is padded with zeros to a multiple of 16 bytes, so kernels read whole vectors of live rows.
+// Rows [0, n_ctx) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r *
+// v_stride. A row starts on a 16-byte boundary and is padded with zeros to a multiple of 16 bytes,
+// so kernels read whole vectors of live rows.
 struct KvHeadView {
   KvCacheFormat format;
   const void* k = nullptr;  // [n_ctx, k_stride] of format.k, d_qk used
@@ -32,18 +34,21 @@ struct KvHeadView {
 // Elements from one row of width d to the next: d rounded up to 16 bytes.
 size_t KvRowStride(CacheType type, size_t d);
 
-// One layer: placement [n_kv_heads, n_ctx, stride] so that a head's rows are contiguous for the kernels.
+// One layer: placement [n_kv_heads, n_ctx, stride] so that a head's rows are contiguous for the
+// kernels.
 class KvLayer {
  public:
-  // Throws Error(kBadOption) for a layout with a zero or with n_q_heads no multiple of n_kv_heads, Error(kOutOfMemory).
+  // Throws Error(kBadOption) for a layout with a zero or with n_q_heads no multiple of n_kv_heads,
+  // Error(kOutOfMemory).
   KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
-  // BytesPerToken * n_ctx: exactly what the layer allocates. Saturates instead of wrapping around (wasm32).
+  // BytesPerToken * n_ctx: exactly what the layer allocates. Saturates instead of wrapping around
+  // (wasm32).
   static size_t Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
   // Bytes that one token adds: n_kv_heads * (d_qk + d_v) * element, each row padded to 16 bytes.
   static size_t BytesPerToken(const HeadLayout& layout, KvCacheFormat format);
 
-  // Stores row `row` < n_ctx of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads, d_v]. f16 rounds to
-  // nearest even and stores what is beyond +-65504 as +-65504.
+  // Stores row `row` < n_ctx of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads,
+  // d_v]. f16 rounds to nearest even and stores what is beyond +-65504 as +-65504.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
   const HeadLayout& layout() const { return layout_; }

@@ -40,8 +40,9 @@ void CheckRopeSpec(const RopeSpec& spec) {
   for (const float factor : spec.freq_factors) CheckPositive("freq_factors", factor);
 }
 
-// One pair by the angle whose cosine is c and sine is s. The vectors below do the same operations in the same order,
-// and none of them is fused, so a pair's result does not depend on which of the two paths it took.
+// One pair by the angle whose cosine is c and sine is s. The vectors below do the same operations
+// in the same order, and none of them is fused, so a pair's result does not depend on which of the
+// two paths it took.
 inline void RotatePair(float c, float s, float& a, float& b) {
   const float rotated = a * c - b * s;
   b = a * s + b * c;

@@ -1,5 +1,6 @@
-// Rotary positions (arXiv 2104.09864): which pairs, which frequencies, and the cached cosines and sines. Angles are
-// computed in double. Works for any n_rot <= d_qk; the rest of a head passes through.
+// Rotary positions (arXiv 2104.09864): which pairs, which frequencies, and the cached cosines and
+// sines. Angles are computed in double. Works for any n_rot <= d_qk; the rest of a head passes
+// through.
 #ifndef HEADLIGHT_POSITION_ROPE_H_
 #define HEADLIGHT_POSITION_ROPE_H_
 
@@ -19,10 +20,11 @@ enum class RopeStyle : uint8_t {
 
 struct RopeSpec {
   RopeStyle style = RopeStyle::kNone;
-  size_t n_rot = 0;                 // rotated elements of a head, even
+  size_t n_rot = 0;  // rotated elements of a head, even
   double freq_base = 10000.0;
-  double linear_scale = 1.0;        // angles are divided by it (position interpolation, arXiv 2306.15595)
-  std::vector<float> freq_factors;  // empty, or [n_rot / 2]: divides each frequency (llama3 style tables)
+  double linear_scale = 1.0;  // angles are divided by it (position interpolation, arXiv 2306.15595)
+  std::vector<float>
+      freq_factors;  // empty, or [n_rot / 2]: divides each frequency (llama3 style tables)
   bool operator==(const RopeSpec&) const = default;
 };
 
@@ -32,8 +34,8 @@ std::vector<double> RopeFrequencies(const RopeSpec& spec);
 // Cosines and sines of positions [0, n_ctx), filled on demand.
 class RopeTable {
  public:
-  // Throws Error(kBadOption) for an odd n_rot, a factor table of the wrong length, or a base, scale or factor that is
-  // not a positive finite number; Error(kOutOfMemory).
+  // Throws Error(kBadOption) for an odd n_rot, a factor table of the wrong length, or a base, scale
+  // or factor that is not a positive finite number; Error(kOutOfMemory).
   RopeTable(const RopeSpec& spec, size_t n_ctx);
   // What the two tables hold, without rounding up to cache lines; 0 for kNone.
   static size_t Bytes(const RopeSpec& spec, size_t n_ctx);

@@ -1,7 +1,8 @@
-// Speed of the attention kernels beside the ceilings of the same machine, module and moment, as JSON lines.
-//   prefill: GFLOP/s of AttentionTiled, counting 2 (d_qk + d_v) flop for each admitted (query head, key) pair
-//   decode:  GB/s of AttentionDecode, counting each live cache byte once
-//   ceiling: f32 multiply-add in registers, and reading as many bytes as the decode's cache has
+// Speed of the attention kernels beside the ceilings of the same machine, module and moment, as
+// JSON lines.
+//   prefill: GFLOP/s of AttentionTiled, counting 2 (d_qk + d_v) flop for each admitted (query head,
+//   key) pair decode:  GB/s of AttentionDecode, counting each live cache byte once ceiling: f32
+//   multiply-add in registers, and reading as many bytes as the decode's cache has
 // One thread. Arguments: none. Build: one source file beside the library (tests/bench/README.md).
 #include <algorithm>
 #include <chrono>
@@ -16,8 +17,8 @@ namespace headlight {
 namespace {
 
 constexpr HeadLayout kLayout{9, 3, 64, 64};
-// Short rounds and the best of many: others use the machine too, and a round that nobody interrupted is what counts. A
-// round is long enough for the 0.1 ms ticks of a browser's timer.
+// Short rounds and the best of many: others use the machine too, and a round that nobody
+// interrupted is what counts. A round is long enough for the 0.1 ms ticks of a browser's timer.
 constexpr double kRoundSeconds = 0.005;
 constexpr double kTotalSeconds = 0.6;
 constexpr int kMinRounds = 3;
@@ -49,8 +50,9 @@ double BestSeconds(const F& f) {
   return best;
 }
 
-// Independent chains of multiply-adds in registers: twelve cover a product and a sum of three cycles each at two a cycle,
-// and fit beside their operands. Not inlined, so that it is optimised between calls.
+// Independent chains of multiply-adds in registers: twelve cover a product and a sum of three
+// cycles each at two a cycle, and fit beside their operands. Not inlined, so that it is optimised
+// between calls.
 constexpr size_t kChains = 12;
 constexpr size_t kChainSteps = 2000;
 HWY_NOINLINE float MulAddChains(float factor) {
@@ -135,11 +137,13 @@ void BenchPrefill(CacheType type, size_t n, double peak_gflops) {
   const double seconds =
       BestSeconds([&] { AttentionTiled(setup.spec, setup.args, setup.workspace, setup.pool); });
   const double pairs = static_cast<double>(n) * static_cast<double>(n + 1) / 2;
-  const double flop = pairs * static_cast<double>(kLayout.n_q_heads * 2 * (kLayout.d_qk + kLayout.d_v));
+  const double flop =
+      pairs * static_cast<double>(kLayout.n_q_heads * 2 * (kLayout.d_qk + kLayout.d_v));
   const double gflops = flop / seconds / 1e9;
-  std::printf("{\"bench\":\"attention_prefill\",\"cache\":\"%s\",\"n\":%zu,\"ms\":%.3f,\"gflops\":%.2f,"
-              "\"of_peak\":%.3f}\n",
-              CacheTypeName(type), n, seconds * 1e3, gflops, gflops / peak_gflops);
+  std::printf(
+      "{\"bench\":\"attention_prefill\",\"cache\":\"%s\",\"n\":%zu,\"ms\":%.3f,\"gflops\":%.2f,"
+      "\"of_peak\":%.3f}\n",
+      CacheTypeName(type), n, seconds * 1e3, gflops, gflops / peak_gflops);
   std::fflush(stdout);
 }
 
@@ -150,9 +154,10 @@ void BenchDecode(CacheType type, size_t n_kv) {
   const size_t n_bytes = KvLayer::BytesPerToken(kLayout, {type, type}) * n_kv;
   const double gbps = static_cast<double>(n_bytes) / seconds / 1e9;
   const double ceiling = ReadGbps(n_bytes);
-  std::printf("{\"bench\":\"attention_decode\",\"cache\":\"%s\",\"n_kv\":%zu,\"us\":%.2f,\"gbps\":%.2f,"
-              "\"read_gbps\":%.2f,\"of_read\":%.3f}\n",
-              CacheTypeName(type), n_kv, seconds * 1e6, gbps, ceiling, gbps / ceiling);
+  std::printf(
+      "{\"bench\":\"attention_decode\",\"cache\":\"%s\",\"n_kv\":%zu,\"us\":%.2f,\"gbps\":%.2f,"
+      "\"read_gbps\":%.2f,\"of_read\":%.3f}\n",
+      CacheTypeName(type), n_kv, seconds * 1e6, gbps, ceiling, gbps / ceiling);
   std::fflush(stdout);
 }
 

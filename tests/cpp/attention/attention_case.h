@@ -1,5 +1,6 @@
-// One attention problem with random contents, for the tests of every kernel: the sweep's parameters, the cache filled by
-// the public path, and how far a float32 kernel may be from the double reference.
+// One attention problem with random contents, for the tests of every kernel: the sweep's
+// parameters, the cache filled by the public path, and how far a float32 kernel may be from the
+// double reference.
 #ifndef HEADLIGHT_TESTS_ATTENTION_ATTENTION_CASE_H_
 #define HEADLIGHT_TESTS_ATTENTION_ATTENTION_CASE_H_
 
@@ -28,10 +29,10 @@ struct AttentionCase {
   std::string Name() const {
     return std::to_string(layout.n_q_heads) + "/" + std::to_string(layout.n_kv_heads) + " d_qk " +
            std::to_string(layout.d_qk) + " d_v " + std::to_string(layout.d_v) + " n_tokens " +
-           std::to_string(n_tokens) + " n_kv " + std::to_string(n_kv) + " pos0 " + std::to_string(pos0) +
-           " window " + std::to_string(window) + " softcap " + std::to_string(softcap) +
-           (causal ? " causal " : " bidirectional ") + CacheTypeName(format.k) + "/" +
-           CacheTypeName(format.v);
+           std::to_string(n_tokens) + " n_kv " + std::to_string(n_kv) + " pos0 " +
+           std::to_string(pos0) + " window " + std::to_string(window) + " softcap " +
+           std::to_string(softcap) + (causal ? " causal " : " bidirectional ") +
+           CacheTypeName(format.k) + "/" + CacheTypeName(format.v);
   }
 };
 
@@ -53,7 +54,8 @@ class AttentionProblem {
     }
     const std::vector<float> nan(layout.k_width() + layout.v_width(),
                                  std::numeric_limits<float>::quiet_NaN());
-    for (size_t row = test.n_kv; row < kv_.n_ctx(); ++row) kv_.WriteRow(row, nan.data(), nan.data());
+    for (size_t row = test.n_kv; row < kv_.n_ctx(); ++row)
+      kv_.WriteRow(row, nan.data(), nan.data());
   }
 
   AttentionSpec Spec() const {
@@ -71,7 +73,8 @@ class AttentionProblem {
     return RunTokens(kernel, 0, test_.n_tokens, test_.n_kv, n_threads);
   }
 
-  // Tokens [first, first + n_tokens) against the first n_kv rows. Output rows stand apart, and what is between them must stay.
+  // Tokens [first, first + n_tokens) against the first n_kv rows. Output rows stand apart, and what
+  // is between them must stay.
   std::vector<float> RunTokens(AttentionKernel kernel, size_t first, size_t n_tokens, size_t n_kv,
                                size_t n_threads = 1) {
     const size_t width = test_.layout.out_width();
@@ -92,7 +95,8 @@ class AttentionProblem {
     for (size_t t = 0; t < n_tokens; ++t) {
       const auto row = spaced.begin() + static_cast<std::ptrdiff_t>(t * args.out_stride);
       out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
-      for (size_t i = 0; i < kGap; ++i) gap_untouched_ &= row[static_cast<std::ptrdiff_t>(width + i)] == kUntouched;
+      for (size_t i = 0; i < kGap; ++i)
+        gap_untouched_ &= row[static_cast<std::ptrdiff_t>(width + i)] == kUntouched;
     }
     return out;
   }
@@ -102,15 +106,18 @@ class AttentionProblem {
   KvLayer& kv() { return kv_; }
   size_t q_stride() const { return test_.layout.q_width() + kGap; }
 
-  // |fast - reference| of any output element. With eps = 2^-24 a float32 score is off by about eps sqrt(d_qk) |q| |k| scale,
-  // which changes a weight by the same relative amount; the sums over n_kv weights and values add eps sqrt(n_kv), the
-  // exponentials and rescalings of the tiles a few eps each. All of it is scaled by the largest value. Constant 4.
+  // |fast - reference| of any output element. With eps = 2^-24 a float32 score is off by about eps
+  // sqrt(d_qk) |q| |k| scale, which changes a weight by the same relative amount; the sums over
+  // n_kv weights and values add eps sqrt(n_kv), the exponentials and rescalings of the tiles a few
+  // eps each. All of it is scaled by the largest value. Constant 4.
   double Tolerance() const {
     constexpr double kEps = 0x1p-24;
     const double d_qk = static_cast<double>(test_.layout.d_qk);
-    double score = MaxNorm(q_, test_.n_tokens, test_.layout.n_q_heads, test_.layout.d_qk, q_stride()) *
-                   MaxNorm(k_, test_.n_kv, test_.layout.n_kv_heads, test_.layout.d_qk, test_.layout.k_width()) /
-                   std::sqrt(d_qk);
+    double score =
+        MaxNorm(q_, test_.n_tokens, test_.layout.n_q_heads, test_.layout.d_qk, q_stride()) *
+        MaxNorm(k_, test_.n_kv, test_.layout.n_kv_heads, test_.layout.d_qk,
+                test_.layout.k_width()) /
+        std::sqrt(d_qk);
     if (test_.softcap != 0.0f) score += 4.0 * test_.softcap;  // tanh: 4 ulp
     double value = 0.0;
     for (const float v : v_) value = std::max(value, std::fabs(static_cast<double>(v)));
@@ -130,19 +137,22 @@ class AttentionProblem {
     return x;
   }
 
-  static double MaxNorm(const std::vector<float>& x, size_t n_rows, size_t n_heads, size_t d, size_t stride) {
+  static double MaxNorm(const std::vector<float>& x, size_t n_rows, size_t n_heads, size_t d,
+                        size_t stride) {
     double max = 0.0;
     for (size_t row = 0; row < n_rows; ++row) {
       for (size_t h = 0; h < n_heads; ++h) {
         double sum = 0.0;
-        for (size_t i = 0; i < d; ++i) sum += std::pow(static_cast<double>(x[row * stride + h * d + i]), 2.0);
+        for (size_t i = 0; i < d; ++i)
+          sum += std::pow(static_cast<double>(x[row * stride + h * d + i]), 2.0);
         max = std::max(max, std::sqrt(sum));
       }
     }
     return max;
   }
 
-  void Call(AttentionKernel kernel, const AttentionArgs& args, AttentionWorkspace& workspace, ThreadPool& pool) {
+  void Call(AttentionKernel kernel, const AttentionArgs& args, AttentionWorkspace& workspace,
+            ThreadPool& pool) {
     switch (kernel) {
       case AttentionKernel::kReference:
         return AttentionReference(Spec(), args);
@@ -169,7 +179,8 @@ inline double MaxDifference(const std::vector<float>& a, const std::vector<float
   double max = 0.0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double difference = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= max)) max = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+    if (!(difference <= max))
+      max = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
   }
   return max;
 }

@@ -1,6 +1,7 @@
 // The fast kernels against the reference, over the table of shapes.
 #include <doctest/doctest.h>
 
+#include "allocation_count.h"
 #include "attention/attention_case.h"
 
 namespace headlight {
@@ -21,11 +22,13 @@ struct Widths {
   size_t d_v;
 };
 // Each width occurs as d_qk and as d_v, mostly with d_v != d_qk.
-constexpr Widths kWidths[] = {{1, 3},   {3, 1},   {8, 16},  {16, 8},  {24, 32},  {32, 24}, {48, 64},
-                              {64, 48}, {80, 128}, {128, 80}, {64, 64}, {1, 1},   {3, 80}};
+constexpr Widths kWidths[] = {{1, 3},   {3, 1},   {8, 16},  {16, 8},   {24, 32},
+                              {32, 24}, {48, 64}, {64, 48}, {80, 128}, {128, 80},
+                              {64, 64}, {1, 1},   {3, 80}};
 
-// Around the edges of key groups (4), key tiles (64) and decode chunks (256).
-constexpr size_t kKeyCounts[] = {1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513};
+// Around the edges of key groups (3, 4 and 8), key tiles (32) and chunks (256).
+constexpr size_t kKeyCounts[] = {1,  2,  3,  4,   5,   7,   8,   9,   31,  32, 33,
+                                 63, 64, 65, 127, 128, 129, 255, 256, 257, 513};
 
 void CheckAgainstReference(const AttentionCase& test, AttentionKernel kernel) {
   CAPTURE(test.Name());
@@ -36,7 +39,8 @@ void CheckAgainstReference(const AttentionCase& test, AttentionKernel kernel) {
   CHECK(problem.gap_untouched());
 }
 
-// The variants of masks and formats that each shape meets, with queries at the end of the n_kv rows.
+// The variants of masks and formats that each shape meets, with queries at the end of the n_kv
+// rows.
 std::vector<AttentionCase> Variants(AttentionCase test) {
   std::vector<AttentionCase> cases;
   test.pos0 = test.n_kv - std::min(test.n_kv, test.n_tokens);
@@ -89,11 +93,14 @@ TEST_CASE("attention_decode: query heads per KV head from 1 to 9 equal the refer
     AttentionCase test;
     test.layout = {n_q_heads, 1, 24, 40};
     test.n_kv = 37;
-    for (const AttentionCase& variant : Variants(test)) CheckAgainstReference(variant, AttentionKernel::kDecode);
+    for (const AttentionCase& variant : Variants(test))
+      CheckAgainstReference(variant, AttentionKernel::kDecode);
   }
 }
 
-TEST_CASE("attention: the number of keys around every edge of groups, tiles and chunks equals the reference") {
+TEST_CASE(
+    "attention: the number of keys around every edge of groups, tiles and chunks equals the "
+    "reference") {
   for (const size_t n_kv : kKeyCounts) {
     AttentionCase test;
     test.layout = {6, 3, 24, 32};
@@ -103,17 +110,21 @@ TEST_CASE("attention: the number of keys around every edge of groups, tiles and 
       CheckAgainstReference(variant, AttentionKernel::kTiled);
     }
     test.n_tokens = n_kv;  // a whole prompt
-    for (const AttentionCase& variant : Variants(test)) CheckAgainstReference(variant, AttentionKernel::kTiled);
+    for (const AttentionCase& variant : Variants(test))
+      CheckAgainstReference(variant, AttentionKernel::kTiled);
   }
 }
 
-TEST_CASE("attention_tiled: the number of tokens around every edge of panels and blocks equals the reference") {
-  for (const size_t n_tokens : {1u, 2u, 7u, 8u, 9u, 21u, 22u, 31u, 32u, 33u, 63u, 64u, 65u, 130u}) {
+TEST_CASE(
+    "attention_tiled: the number of tokens around every edge of blocks equals the "
+    "reference") {
+  for (const size_t n_tokens : {1u, 2u, 3u, 4u, 7u, 19u, 20u, 21u, 39u, 40u, 41u, 130u}) {
     AttentionCase test;
     test.layout = {6, 2, 16, 24};
     test.n_tokens = n_tokens;
     test.n_kv = n_tokens + 70;  // continues a prefill of 70 tokens
-    for (const AttentionCase& variant : Variants(test)) CheckAgainstReference(variant, AttentionKernel::kTiled);
+    for (const AttentionCase& variant : Variants(test))
+      CheckAgainstReference(variant, AttentionKernel::kTiled);
   }
 }
 
@@ -206,7 +217,8 @@ TEST_CASE("attention: random scores of ten thousand equal the reference") {
 }
 
 TEST_CASE("attention: scores of exactly plus and minus ten thousand give exact weights") {
-  // Keys of +-1 and a query of 1e4: the weights are 1 / (number of positive keys) and 0, whatever their order.
+  // Keys of +-1 and a query of 1e4: the weights are 1 / (number of positive keys) and 0, whatever
+  // their order.
   AttentionCase test;
   test.layout = {1, 1, 1, 1};
   test.n_tokens = 2;
@@ -273,7 +285,8 @@ TEST_CASE("attention: the thread count changes no bit") {
   }
 }
 
-TEST_CASE("attention_tiled: appending tokens or splitting the prompt changes no bit of earlier outputs") {
+TEST_CASE(
+    "attention_tiled: appending tokens or splitting the prompt changes no bit of earlier outputs") {
   for (const size_t window : {0u, 37u}) {
     AttentionCase test;
     test.layout = {6, 2, 16, 24};
@@ -307,6 +320,37 @@ TEST_CASE("attention: Attend takes one query by decode and several by tiles") {
   CHECK(problem.Run(AttentionKernel::kAttend) == problem.Run(AttentionKernel::kTiled));
   CHECK(problem.RunTokens(AttentionKernel::kAttend, 1, 1, 30) ==
         problem.RunTokens(AttentionKernel::kDecode, 1, 1, 30));
+}
+
+TEST_CASE("attention: the kernels allocate nothing") {
+  AttentionCase test;
+  test.layout = {6, 2, 24, 40};
+  test.n_kv = 600;
+  for (const KvCacheFormat& format : {kF32Cache, kF16Cache}) {
+    KvLayer kv(test.layout, format, test.n_kv);
+    const std::vector<float> q(20 * test.layout.q_width(), 0.5f);
+    std::vector<float> out(20 * test.layout.out_width());
+    AttentionWorkspace workspace(test.layout, test.n_kv, 1);
+    ThreadPool pool(1);
+    AttentionSpec spec;
+    spec.layout = test.layout;
+    spec.scale = 0.2f;
+    spec.softcap = 5.0f;
+    AttentionArgs args;
+    args.q = q.data();
+    args.q_stride = test.layout.q_width();
+    args.n_tokens = 20;
+    args.pos0 = 580;
+    args.kv = &kv;
+    args.n_kv = test.n_kv;
+    args.out = out.data();
+    args.out_stride = test.layout.out_width();
+    const size_t before = AllocationCount();
+    AttentionTiled(spec, args, workspace, pool);
+    AttentionDecode(spec, args, workspace, pool);
+    kv.WriteRow(0, q.data(), q.data());
+    CHECK(AllocationCount() == before);
+  }
 }
 
 }  // namespace

@@ -51,24 +51,30 @@ TEST_CASE("rope: frequencies are base^(-2i/n_rot)") {
   CHECK(frequencies[23] == doctest::Approx(1.61560e-5).epsilon(1e-5));
 }
 
-TEST_CASE("rope: linear interpolation divides the angle, and a factor table divides each frequency") {
+TEST_CASE(
+    "rope: linear interpolation divides the angle, and a factor table divides each frequency") {
   RopeSpec spec = Spec(RopeStyle::kInterleaved, 8);
   const std::vector<double> plain = RopeFrequencies(spec);
   spec.linear_scale = 4.0;
   spec.freq_factors = {1.0f, 2.0f, 8.0f, 32.0f};
   const std::vector<double> scaled = RopeFrequencies(spec);
-  for (size_t i = 0; i < 4; ++i) CHECK(scaled[i] == doctest::Approx(plain[i] / 4.0 / spec.freq_factors[i]));
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(scaled[i] == doctest::Approx(plain[i] / 4.0 / spec.freq_factors[i]));
 }
 
-TEST_CASE("rope: the angle between rotated vectors depends on the distance alone: positions (5,3), (10,8), (2,0)") {
-  // Two unit vectors in the plane: q.k after rotation is cos((m - n) theta); with theta = 0.5 and m - n = 2, cos 1.
+TEST_CASE(
+    "rope: the angle between rotated vectors depends on the distance alone: positions (5,3), "
+    "(10,8), (2,0)") {
+  // Two unit vectors in the plane: q.k after rotation is cos((m - n) theta); with theta = 0.5 and m
+  // - n = 2, cos 1.
   RopeSpec spec = Spec(RopeStyle::kInterleaved, 2);
   spec.linear_scale = 2.0;  // theta_0 = 1 / 2
   RopeTable table(spec, 16);
   table.Ensure(16);
   const std::vector<float> x = {1.0f, 0.0f};
   for (const auto& [m, n] : {std::pair<size_t, size_t>{5, 3}, {10, 8}, {2, 0}}) {
-    CHECK(Dot(Rotated(table, x, m), Rotated(table, x, n)) == doctest::Approx(0.540302306).epsilon(1e-7));
+    CHECK(Dot(Rotated(table, x, m), Rotated(table, x, n)) ==
+          doctest::Approx(0.540302306).epsilon(1e-7));
   }
 }
 

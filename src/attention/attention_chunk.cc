@@ -1,0 +1,264 @@
+// Three steps a chunk: scores of all keys, softmax of each row, weighted sum of all values. Keys
+// and values are read as the cache holds them, a vector being four elements of a row, with nothing
+// to transpose; a few query rows share each loaded vector in registers, and all rows of the block
+// share a tile of kTileKeys keys in the first-level cache.
+//
+// The order of every sum, which fixes a row's bits whatever else is computed beside it:
+//   score    products by element modulo 4, then 0 + 2 and 1 + 3, then those
+//   sum      weights by key modulo 4, counted from the chunk's start, then likewise
+//   acc      keys ascending
+#include "attention/attention_chunk.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "attention/kv_rows-inl.h"
+#include "attention/online_softmax-inl.h"
+#include "attention/score_transform-inl.h"
+
+namespace headlight {
+namespace {
+
+// How many keys, and how many vectors of a value, one, two or three query rows take at a time: as
+// many accumulators as stay in registers beside the operands (x86 has 16, of which V8 keeps one).
+constexpr size_t kScoreKeys[] = {0, 8, 4, 3};
+constexpr size_t kValueVecs[] = {0, 8, 4, 3};
+
+// A few query rows against a tile of keys. `weights` are scores before and weights after the
+// softmax.
+struct Group {
+  const float* q;  // [n, q_stride]
+  size_t q_stride;
+  float* weights;  // [n, kScoreStride] from the tile's first key
+  float* acc;      // [n, acc_stride]
+  size_t acc_stride;
+};
+
+// Lane i of the result is the sum of the lanes of the i-th argument, (0 + 2) + (1 + 3).
+HWY_INLINE VecF32 SumsOfLanes(VecF32 a0, VecF32 a1, VecF32 a2, VecF32 a3) {
+  constexpr F32x4 kF32;
+  const VecF32 ab = hn::Add(hn::InterleaveLower(kF32, a0, a1), hn::InterleaveUpper(kF32, a0, a1));
+  const VecF32 cd = hn::Add(hn::InterleaveLower(kF32, a2, a3), hn::InterleaveUpper(kF32, a2, a3));
+  return hn::Add(hn::ConcatLowerLower(kF32, cd, ab), hn::ConcatUpperUpper(kF32, cd, ab));
+}
+
+// weights[row][key] = k[key] . q[row] for kRows rows and n_keys keys, kKeys at a time; k [n_keys,
+// stride].
+template <size_t kRows, size_t kKeys>
+HWY_NOINLINE void ScoreTile(const float* k, size_t stride, size_t n_keys, const Group& group) {
+  constexpr F32x4 kF32;
+  for (size_t key = 0; key < n_keys; key += kKeys) {
+    // Past the last key its row is read again: rows that are not live are never touched.
+    const float* keys[kKeys];
+    for (size_t j = 0; j < kKeys; ++j) keys[j] = k + std::min(key + j, n_keys - 1) * stride;
+    VecF32 acc[kRows][RoundUp(kKeys, 4)];
+    for (auto& row : acc) {
+      for (VecF32& a : row) a = hn::Zero(kF32);
+    }
+    for (size_t i = 0; i < stride; i += 4) {
+      VecF32 q[kRows];
+      for (size_t r = 0; r < kRows; ++r) q[r] = hn::Load(kF32, group.q + r * group.q_stride + i);
+      for (size_t j = 0; j < kKeys; ++j) {
+        const VecF32 x = hn::Load(kF32, keys[j] + i);
+        for (size_t r = 0; r < kRows; ++r) acc[r][j] = MulAdd(x, q[r], acc[r][j]);
+      }
+    }
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t j = 0; j < kKeys; j += 4) {
+        hn::StoreU(SumsOfLanes(acc[r][j], acc[r][j + 1], acc[r][j + 2], acc[r][j + 3]), kF32,
+                   group.weights + r * kScoreStride + key + j);
+      }
+    }
+  }
+}
+
+// acc[row][i] += sum over n_keys keys of weights[row][key] * v[key][i] for kRows rows and kVecs
+// vectors from column i.
+template <size_t kRows, size_t kVecs>
+HWY_INLINE void AccumulateStrip(const float* v, size_t stride, size_t n_keys, const Group& group,
+                                size_t column) {
+  constexpr F32x4 kF32;
+  VecF32 acc[kRows][kVecs];
+  for (size_t r = 0; r < kRows; ++r) {
+    const float* src = group.acc + r * group.acc_stride + column;
+    for (size_t j = 0; j < kVecs; ++j) acc[r][j] = hn::Load(kF32, src + 4 * j);
+  }
+  for (size_t key = 0; key < n_keys; ++key) {
+    const float* value = PinPointer(v + key * stride + column);
+    const float* weights = PinPointer(group.weights + key);
+    VecF32 weight[kRows];
+    for (size_t r = 0; r < kRows; ++r) weight[r] = hn::Set(kF32, weights[r * kScoreStride]);
+    for (size_t j = 0; j < kVecs; ++j) {
+      const VecF32 x = hn::Load(kF32, value + 4 * j);
+      for (size_t r = 0; r < kRows; ++r) acc[r][j] = MulAdd(x, weight[r], acc[r][j]);
+    }
+  }
+  for (size_t r = 0; r < kRows; ++r) {
+    float* dst = group.acc + r * group.acc_stride + column;
+    for (size_t j = 0; j < kVecs; ++j) hn::Store(acc[r][j], kF32, dst + 4 * j);
+  }
+}
+
+// v [n_keys, stride].
+template <size_t kRows, size_t kVecs>
+HWY_NOINLINE void AccumulateTile(const float* v, size_t stride, size_t n_keys, const Group& group) {
+  size_t column = 0;
+  for (; column + 4 * kVecs <= stride; column += 4 * kVecs) {
+    AccumulateStrip<kRows, kVecs>(v, stride, n_keys, group, column);
+  }
+  for (; column < stride; column += 4) AccumulateStrip<kRows, 1>(v, stride, n_keys, group, column);
+}
+
+// Calls body(first row, number of rows as a constant) until all n_rows had their turn. Four are two
+// pairs: their accumulators fit in registers.
+template <class Body>
+HWY_INLINE void ForGroups(size_t n_rows, const Body& body) {
+  for (size_t row = 0; row < n_rows;) {
+    const size_t left = n_rows - row;
+    if (left == 1) {
+      body(row, std::integral_constant<size_t, 1>());
+      row += 1;
+    } else if (left == 2 || left == 4) {
+      body(row, std::integral_constant<size_t, 2>());
+      row += 2;
+    } else {
+      body(row, std::integral_constant<size_t, 3>());
+      row += 3;
+    }
+  }
+}
+
+// A chunk's work, common to its steps.
+struct Chunk {
+  const AttentionSpec& spec;
+  const KvHeadView& kv;
+  const ChunkRows& rows;
+  const AttentionScratch& scratch;
+  KeyRange all;  // what the rows admit together, from a multiple of 4: place 0 of the scores
+
+  // What rows first..last admit together, from a multiple of 4. Empty (begin >= end) if nothing.
+  KeyRange Keys(size_t first, size_t last) const {
+    return {rows.keys[first].begin / 4 * 4, rows.keys[last].end};
+  }
+  Group GroupAt(size_t row, size_t key) const {
+    const size_t q_stride = RoundUp(spec.layout.d_qk, 8);
+    return {rows.q + row * q_stride, q_stride,
+            scratch.scores + row * kScoreStride + (key - all.begin),
+            rows.partials + row * rows.partial_stride + kPartialHeader, rows.partial_stride};
+  }
+};
+
+// Calls body(cache rows as f32, tile's keys) for each tile of kTileKeys keys.
+template <class Body>
+HWY_INLINE void ForTiles(const Chunk& chunk, CacheType type, const void* rows, size_t stride,
+                         const Body& body) {
+  for (size_t key = chunk.all.begin; key < chunk.all.end; key += kTileKeys) {
+    const KeyRange tile{key, std::min(key + kTileKeys, chunk.all.end)};
+    body(RowsAsF32(type, rows, stride, tile, chunk.scratch.rows), tile);
+  }
+}
+
+void ScoreKeys(const Chunk& chunk) {
+  const KvHeadView& kv = chunk.kv;
+  ForTiles(chunk, kv.format.k, kv.k, kv.k_stride, [&](const float* k, KeyRange tile) {
+    ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+      const KeyRange own = chunk.Keys(row, row + count - 1);
+      const size_t begin = std::max(tile.begin, own.begin);
+      const size_t end = std::min(tile.end, own.end);
+      if (begin >= end) return;
+      ScoreTile<count, kScoreKeys[count]>(k + (begin - tile.begin) * kv.k_stride, kv.k_stride,
+                                          end - begin, chunk.GroupAt(row, begin));
+    });
+  });
+}
+
+// Everything that turns dot products into the scores that the softmax sees joins here: scores of
+// one row and keys [keys.begin, keys.end), padded to whole vectors.
+void TransformScores(const AttentionSpec& spec, KeyRange keys, float* scores) {
+  if (spec.softcap != 0.0f)
+    SoftcapScores(spec.softcap, scores, CeilDiv(keys.end - keys.begin, 4), 4);
+}
+
+// Scores of each row -> weights, 0 for keys that only its group admits; max and sum of its partial.
+void SoftmaxRows(const Chunk& chunk) {
+  ForGroups(chunk.rows.n_rows, [&](size_t first, auto count) {
+    const KeyRange group = chunk.Keys(first, first + count - 1);
+    for (size_t row = first; row < first + count; ++row) {
+      float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
+      std::fill_n(partial, kPartialHeader + chunk.kv.v_stride, 0.0f);
+      partial[0] = kEmptySoftmax.max;
+      float* scores = chunk.scratch.scores + row * kScoreStride;
+      float* at_group = scores + (group.begin - chunk.all.begin);
+      float* at_group_end = scores + (group.end - chunk.all.begin);
+      const KeyRange own = chunk.rows.keys[row];
+      if (own.begin >= own.end) {
+        if (group.begin < group.end) std::fill(at_group, at_group_end, 0.0f);
+        continue;
+      }
+      float* at_own = scores + (own.begin / 4 * 4 - chunk.all.begin);
+      const size_t n_keys = own.end - own.begin / 4 * 4;
+      const size_t n_vecs = CeilDiv(n_keys, 4);
+      TransformScores(chunk.spec, {own.begin / 4 * 4, own.end}, at_own);
+      std::fill_n(at_own, own.begin % 4, kMaskedScore);
+      std::fill(at_own + n_keys, at_own + 4 * n_vecs, kMaskedScore);
+      const SoftmaxState state = UpdateSoftmax(at_own, n_vecs);
+      partial[0] = state.max;
+      partial[1] = state.sum;
+      std::fill(at_group, at_own, 0.0f);
+      if (at_own + 4 * n_vecs < at_group_end) std::fill(at_own + 4 * n_vecs, at_group_end, 0.0f);
+    }
+  });
+}
+
+void AccumulateValues(const Chunk& chunk) {
+  const KvHeadView& kv = chunk.kv;
+  ForTiles(chunk, kv.format.v, kv.v, kv.v_stride, [&](const float* v, KeyRange tile) {
+    ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+      const KeyRange own = chunk.Keys(row, row + count - 1);
+      const size_t begin = std::max(tile.begin, own.begin);
+      const size_t end = std::min(tile.end, own.end);
+      if (begin >= end) return;
+      AccumulateTile<count, kValueVecs[count]>(v + (begin - tile.begin) * kv.v_stride, kv.v_stride,
+                                               end - begin, chunk.GroupAt(row, begin));
+    });
+  });
+}
+
+}  // namespace
+
+void ScaleQueries(const AttentionSpec& spec, const float* q, size_t n_heads, float* dst) noexcept {
+  const size_t d_qk = spec.layout.d_qk;
+  const size_t stride = RoundUp(d_qk, 8);
+  for (size_t h = 0; h < n_heads; ++h) {
+    for (size_t i = 0; i < d_qk; ++i) dst[h * stride + i] = q[h * d_qk + i] * spec.scale;
+    std::fill(dst + h * stride + d_qk, dst + (h + 1) * stride, 0.0f);
+  }
+}
+
+void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRows& rows,
+                 const AttentionScratch& scratch) noexcept {
+  Chunk chunk{spec, kv, rows, scratch, {}};
+  chunk.all = chunk.Keys(0, rows.n_rows - 1);
+  ScoreKeys(chunk);
+  SoftmaxRows(chunk);
+  AccumulateValues(chunk);
+}
+
+void MergePartial(const float* partial, size_t d_v, float* total) noexcept {
+  constexpr F32x4 kF32;
+  SoftmaxState state{total[0], total[1]};
+  const MergeFactors factors = MergeSoftmax({partial[0], partial[1]}, state);
+  total[0] = state.max;
+  total[1] = state.sum;
+  for (size_t i = kPartialHeader; i < kPartialHeader + d_v; i += 4) {
+    const VecF32 added = hn::Mul(hn::Load(kF32, partial + i), factors.part);
+    hn::Store(MulAdd(hn::Load(kF32, total + i), factors.into, added), kF32, total + i);
+  }
+}
+
+void FinishRow(const float* total, size_t d_v, float* out) noexcept {
+  const float inverse = InverseSum({total[0], total[1]});
+  for (size_t i = 0; i < d_v; ++i) out[i] = total[kPartialHeader + i] * inverse;
+}
+
+}  // namespace headlight
