@@ -13,11 +13,15 @@
 namespace headlight {
 namespace {
 
-// Rows `in_chunk` of the cache against all query heads of kv_head. partials: of its first query
-// head and this chunk; head_stride floats from a head to the next.
+// Where a chunk's partials of the query heads of one KV head go.
+struct HeadPartials {
+  float* first;        // of the first query head
+  size_t head_stride;  // floats from a head to the next
+};
+
+// Rows `in_chunk` of the cache against all query heads of kv_head.
 void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv_head,
-                 KeyRange in_chunk, const AttentionScratch& scratch, float* partials,
-                 size_t head_stride) {
+                 KeyRange in_chunk, const AttentionScratch& scratch, HeadPartials partials) {
   const HeadLayout& layout = spec.layout;
   const size_t n_heads = layout.n_q_per_kv();
   for (size_t head = 0; head < n_heads; head += kBlockRows) {
@@ -25,7 +29,8 @@ void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
     ScaleQueries(spec, args.q + (kv_head * n_heads + head) * layout.d_qk, n_rows, scratch.q);
     KeyRange keys[kBlockRows];
     std::fill_n(keys, n_rows, in_chunk);
-    const ChunkRows rows{scratch.q, keys, n_rows, partials + head * head_stride, head_stride};
+    const ChunkRows rows{scratch.q, keys, n_rows, partials.first + head * partials.head_stride,
+                         partials.head_stride};
     AttendChunk(spec, args.kv->head(kv_head), rows, scratch);
   }
 }
@@ -51,8 +56,8 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
     const size_t start = (first_chunk + chunk) * kDecodeChunk;
     AttendHeads(spec, args, kv_head, Within(all, start, start + kDecodeChunk),
                 AttentionScratch(layout, workspace.thread_scratch(thread)),
-                partials + kv_head * layout.n_q_per_kv() * head_stride + chunk * partial_floats,
-                head_stride);
+                {partials + kv_head * layout.n_q_per_kv() * head_stride + chunk * partial_floats,
+                 head_stride});
   });
   // A few thousand floats a chunk at most: not worth waking threads for.
   for (size_t head = 0; head < layout.n_q_heads; ++head) {

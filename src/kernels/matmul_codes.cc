@@ -19,9 +19,11 @@ namespace {
 // 1x6 the best or equal to it in Chromium, for 8 and for 4 bits (tests/bench/README.md).
 constexpr size_t kTileGroups = 2;
 constexpr size_t kTileTokens = 4;
-// The same for one token: more groups share what is made of the activations (1: 19 GB/s, 2: 25, 4:
-// 27, 6: 28).
-constexpr size_t kVectorGroups = 4;
+// The same for one token. In the second-level cache more groups are faster, since they share what
+// is made of the activations (1: 19 GB/s, 2: 25, 4: 27), but from memory several streams side by
+// side defeat the prefetcher (1: 18.5 GB/s, 4: 9.5), and memory is where the weights of a model
+// are.
+constexpr size_t kVectorGroups = 1;
 // Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a
 // second-level cache of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;

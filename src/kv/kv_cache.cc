@@ -78,13 +78,22 @@ void StoreF16(const float* src, size_t d, uint16_t* dst) {
   hn::StoreN(last, kU16, dst + i, d - i);
 }
 
-// src [n_kv_heads, d] -> row `row` of each head of plane [n_kv_heads, n_ctx, stride].
-void StoreHeads(CacheType type, const float* src, size_t n_kv_heads, size_t d, size_t n_ctx,
-                size_t row, uint8_t* plane) {
-  const size_t row_bytes = KvRowStride(type, d) * CacheTypeBytes(type);
-  for (size_t head = 0; head < n_kv_heads; ++head) {
-    uint8_t* dst = plane + (head * n_ctx + row) * row_bytes;
-    switch (type) {
+// K or V of a layer: [n_kv_heads, n_ctx, KvRowStride(type, d)].
+struct Plane {
+  CacheType type;
+  size_t n_kv_heads;
+  size_t n_ctx;
+  size_t d;
+  uint8_t* data;
+};
+
+// src [n_kv_heads, d] -> row `row` of each head.
+void StoreHeads(const Plane& plane, const float* src, size_t row) {
+  const size_t d = plane.d;
+  const size_t row_bytes = KvRowStride(plane.type, d) * CacheTypeBytes(plane.type);
+  for (size_t head = 0; head < plane.n_kv_heads; ++head) {
+    uint8_t* dst = plane.data + (head * plane.n_ctx + row) * row_bytes;
+    switch (plane.type) {
       case CacheType::kF32:
         StoreF32(src + head * d, d, reinterpret_cast<float*>(dst));
         break;
@@ -119,8 +128,8 @@ size_t KvLayer::BytesPerToken(const HeadLayout& layout, KvCacheFormat format) {
 }
 
 void KvLayer::WriteRow(size_t row, const float* k, const float* v) noexcept {
-  StoreHeads(format_.k, k, layout_.n_kv_heads, layout_.d_qk, n_ctx_, row, k_.data());
-  StoreHeads(format_.v, v, layout_.n_kv_heads, layout_.d_v, n_ctx_, row, v_.data());
+  StoreHeads({format_.k, layout_.n_kv_heads, n_ctx_, layout_.d_qk, k_.data()}, k, row);
+  StoreHeads({format_.v, layout_.n_kv_heads, n_ctx_, layout_.d_v, v_.data()}, v, row);
 }
 
 KvHeadView KvLayer::head(size_t kv_head) const noexcept {

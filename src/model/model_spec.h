@@ -1,5 +1,6 @@
-// ModelSpec and LayerSpec: plain data that say everything the decoder needs to know of a model. arch_table.h turns a
-// file's key-values into them; decoder.cc is the only forward pass and reads nothing else. No code here.
+// ModelSpec and LayerSpec: plain data that say everything the decoder needs to know of a model.
+// arch_table.h turns a file's key-values into them; decoder.cc is the only forward pass and reads
+// nothing else. No code here.
 #ifndef HEADLIGHT_MODEL_MODEL_SPEC_H_
 #define HEADLIGHT_MODEL_MODEL_SPEC_H_
 

@@ -13,7 +13,8 @@ import {
 } from '../../web/runtime/src/errors.js';
 
 type ErrorClass = new (message: string) => HeadlightError;
-const CLASSES = Object.entries(errors).filter(
+const EXPORTS: [string, unknown][] = Object.entries(errors);
+const CLASSES = EXPORTS.filter(
   (entry): entry is [string, ErrorClass] =>
     typeof entry[1] === 'function' && entry[1].prototype instanceof HeadlightError,
 );
