@@ -14,13 +14,38 @@ namespace {
 
 using std::string_literals::operator""s;
 
+struct Foreign {
+  std::string bytes;
+  const char* said;
+};
+
+void CheckForeign(const Foreign& f) {
+  CAPTURE(f.bytes);
+  for (const size_t n_more :
+       {size_t{0}, size_t{1}, size_t{200}}) {  // short and long files of the kind
+    if (n_more > 0 && f.said == nullptr) continue;
+    if (n_more > 0 && f.bytes.empty()) continue;
+    std::vector<uint8_t> file(f.bytes.begin(), f.bytes.end());
+    file.resize(file.size() + n_more, 'x');
+    std::string first_message;
+    for (const size_t chunk : {size_t{1}, size_t{7}, size_t{4096}}) {
+      GgufReader reader;
+      const Error error = ErrorOf([&] {
+        AppendInChunks(reader, file, chunk);
+        reader.Finish();
+      });
+      CAPTURE(error.message());
+      CHECK(error.code() == ErrorCode::kBadModel);
+      CHECK(Contains(error.message(), f.said != nullptr ? f.said : "download is incomplete"));
+      if (first_message.empty()) first_message = error.message();
+      CHECK(error.message() == first_message);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("gguf: other files are called by their name") {
-  struct Foreign {
-    std::string bytes;
-    const char* said;
-  };
   const Foreign files[] = {
       {"", "empty file"},
       {"<!DOCTYPE html><html><head><title>404</title></head><body>Not found</body></html>",
@@ -58,29 +83,7 @@ TEST_CASE("gguf: other files are called by their name") {
       {"GGU", nullptr},  // may still become one
       {"GGUF", nullptr},
   };
-  for (const Foreign& f : files) {
-    CAPTURE(f.bytes);
-    for (const size_t n_more :
-         {size_t{0}, size_t{1}, size_t{200}}) {  // short and long files of the kind
-      if (n_more > 0 && f.said == nullptr) continue;
-      if (n_more > 0 && f.bytes.empty()) continue;
-      std::vector<uint8_t> file(f.bytes.begin(), f.bytes.end());
-      file.resize(file.size() + n_more, 'x');
-      std::string first_message;
-      for (const size_t chunk : {size_t{1}, size_t{7}, size_t{4096}}) {
-        GgufReader reader;
-        const Error error = ErrorOf([&] {
-          AppendInChunks(reader, file, chunk);
-          reader.Finish();
-        });
-        CAPTURE(error.message());
-        CHECK(error.code() == ErrorCode::kBadModel);
-        CHECK(Contains(error.message(), f.said != nullptr ? f.said : "download is incomplete"));
-        if (first_message.empty()) first_message = error.message();
-        CHECK(error.message() == first_message);
-      }
-    }
-  }
+  for (const Foreign& f : files) CheckForeign(f);
 }
 
 }  // namespace headlight::testing

@@ -110,7 +110,7 @@ TEST_CASE("gguf: wrong preambles") {
   for (const Case& c : cases) CheckCase(c);
 }
 
-TEST_CASE("gguf: wrong keys and values") {
+TEST_CASE("gguf: wrong keys, value types and bools are refused") {
   const Case cases[] = {
       {"empty key",
        kBad,
@@ -149,6 +149,12 @@ TEST_CASE("gguf: wrong keys and values") {
          w.Raw("k", kArray, ByteSink().Append(ArrayHead(kArray, 1)).Append(ArrayHead(4, 0)).bytes);
        },
        {"array of arrays", "'k'"}},
+  };
+  for (const Case& c : cases) CheckCase(c);
+}
+
+TEST_CASE("gguf: strings and arrays beyond their limits are refused") {
+  const Case cases[] = {
       {"long string",
        kBad,
        [](GgufWriter& w) { w.Raw("k", kString, Bytes(kMaxStringBytes + 1)); },
@@ -197,7 +203,7 @@ TEST_CASE("gguf: wrong alignments") {
              {"'general.alignment'"}});
 }
 
-TEST_CASE("gguf: wrong tensors") {
+TEST_CASE("gguf: tensors of wrong names or dimensions are refused") {
   constexpr uint64_t kHalf = uint64_t{1} << 32;
   const Case cases[] = {
       {"no name",
@@ -218,9 +224,7 @@ TEST_CASE("gguf: wrong tensors") {
        {"'second'", "0 dimensions"}},
       {"5 dimensions",
        kBad,
-       [](GgufWriter& w) {
-         w.tensor("second").dims = {1, 1, 1, 1, 1};
-       },
+       [](GgufWriter& w) { w.tensor("second").dims = {1, 1, 1, 1, 1}; },
        {"'second'", "5 dimensions"}},
       {"huge n_dims",
        kBad,
@@ -228,26 +232,26 @@ TEST_CASE("gguf: wrong tensors") {
        {"'second'"}},
       {"dimension 0",
        kBad,
-       [](GgufWriter& w) {
-         w.tensor("second").dims = {4, 0};
-       },
+       [](GgufWriter& w) { w.tensor("second").dims = {4, 0}; },
        {"'second'", "[4, 0]"}},
       {"product overflows",
        kBad,
-       [](GgufWriter& w) {
-         w.tensor("second").dims = {kHalf, kHalf};
-       },
+       [](GgufWriter& w) { w.tensor("second").dims = {kHalf, kHalf}; },
        {"'second'", "4294967296"}},
       {"product wraps to 8",
        kBad,
-       [](GgufWriter& w) {
-         w.tensor("second").dims = {8, kHuge + 1, 16};
-       },
+       [](GgufWriter& w) { w.tensor("second").dims = {8, kHuge + 1, 16}; },
        {"'second'"}},
       {"one dimension of 2^63",
        kBad,
        [](GgufWriter& w) { w.tensor("second").dims = {uint64_t{1} << 63}; },
        {"'second'"}},
+  };
+  for (const Case& c : cases) CheckCase(c);
+}
+
+TEST_CASE("gguf: tensors of types without a size, or of cut blocks, are refused") {
+  const Case cases[] = {
       {"unknown type",
        kUnsupported,
        [](GgufWriter& w) { w.tensor("second").type = 4242; },
@@ -271,6 +275,12 @@ TEST_CASE("gguf: wrong tensors") {
          w.tensor("second").dims = {16, 2};
        },
        {"'second'", "rows of 16"}},
+  };
+  for (const Case& c : cases) CheckCase(c);
+}
+
+TEST_CASE("gguf: tensors at wrong offsets, or one over another, are refused") {
+  const Case cases[] = {
       {"offset unaligned",
        kBad,
        [](GgufWriter& w) { w.tensor("second").offset = 33; },
