@@ -136,7 +136,7 @@ struct Chunk {
   const AttentionScratch& scratch;
   KeyRange all;  // what the rows admit together, from a multiple of 4: place 0 of the scores
 
-  // What rows first..last admit together, from a multiple of 4. Empty (begin >= end) if nothing.
+  // What rows first..last admit together, from a multiple of 4.
   KeyRange Keys(size_t first, size_t last) const {
     return {rows.keys[first].begin / 4 * 4, rows.keys[last].end};
   }
@@ -179,34 +179,33 @@ void TransformScores(const AttentionSpec& spec, KeyRange keys, float* scores) {
     SoftcapScores(spec.softcap, scores, CeilDiv(keys.end - keys.begin, 4), 4);
 }
 
-// Scores of each row -> weights, 0 for keys that only its group admits; max and sum of its partial.
+// Scores of one row -> weights, and max and sum of its partial. `group`: what the rows of its group
+// admit; keys in there that this row does not admit get weight 0.
+void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
+  float* scores = chunk.scratch.scores + row * kScoreStride;
+  const auto at = [&](size_t key) { return scores + (key - chunk.all.begin); };
+  const KeyRange own = chunk.rows.keys[row];
+  const size_t begin = own.begin / 4 * 4;
+  const size_t n_vecs = own.begin < own.end ? CeilDiv(own.end - begin, 4) : 0;
+  const size_t end = begin + 4 * n_vecs;
+  if (n_vecs != 0) {
+    TransformScores(chunk.spec, {begin, own.end}, at(begin));
+    std::fill(at(begin), at(own.begin), kMaskedScore);
+    std::fill(at(own.end), at(end), kMaskedScore);
+  }
+  const SoftmaxState state = UpdateSoftmax(at(begin), n_vecs);
+  std::fill(at(group.begin), at(begin), 0.0f);
+  if (end < group.end) std::fill(at(end), at(group.end), 0.0f);
+  float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
+  partial[0] = state.max;
+  partial[1] = state.sum;
+  std::fill_n(partial + kPartialHeader, chunk.kv.v_stride, 0.0f);
+}
+
 void SoftmaxRows(const Chunk& chunk) {
   ForGroups(chunk.rows.n_rows, [&](size_t first, auto count) {
     const KeyRange group = chunk.Keys(first, first + count - 1);
-    for (size_t row = first; row < first + count; ++row) {
-      float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
-      std::fill_n(partial, kPartialHeader + chunk.kv.v_stride, 0.0f);
-      partial[0] = kEmptySoftmax.max;
-      float* scores = chunk.scratch.scores + row * kScoreStride;
-      float* at_group = scores + (group.begin - chunk.all.begin);
-      float* at_group_end = scores + (group.end - chunk.all.begin);
-      const KeyRange own = chunk.rows.keys[row];
-      if (own.begin >= own.end) {
-        if (group.begin < group.end) std::fill(at_group, at_group_end, 0.0f);
-        continue;
-      }
-      float* at_own = scores + (own.begin / 4 * 4 - chunk.all.begin);
-      const size_t n_keys = own.end - own.begin / 4 * 4;
-      const size_t n_vecs = CeilDiv(n_keys, 4);
-      TransformScores(chunk.spec, {own.begin / 4 * 4, own.end}, at_own);
-      std::fill_n(at_own, own.begin % 4, kMaskedScore);
-      std::fill(at_own + n_keys, at_own + 4 * n_vecs, kMaskedScore);
-      const SoftmaxState state = UpdateSoftmax(at_own, n_vecs);
-      partial[0] = state.max;
-      partial[1] = state.sum;
-      std::fill(at_group, at_own, 0.0f);
-      if (at_own + 4 * n_vecs < at_group_end) std::fill(at_own + 4 * n_vecs, at_group_end, 0.0f);
-    }
+    for (size_t row = first; row < first + count; ++row) SoftmaxRow(chunk, row, group);
   });
 }
 

@@ -41,7 +41,7 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
                      AttentionWorkspace& workspace, ThreadPool& pool) noexcept {
   const HeadLayout& layout = spec.layout;
   const KeyRange all = KeysOf(spec, args.pos0, args.n_kv);
-  if (all.begin >= all.end) {
+  if (all.begin == all.end) {
     std::fill_n(args.out, layout.out_width(), 0.0f);
     return;
   }

@@ -41,8 +41,8 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   const KeyRange all{keys[0].begin, keys[block.n_rows - 1].end};
   const size_t stride = PartialFloats(layout.d_v);
   std::fill_n(scratch.totals, block.n_rows * stride, 0.0f);
-  for (size_t start = all.begin / kDecodeChunk * kDecodeChunk; start < all.end;
-       start += kDecodeChunk) {
+  size_t start = all.begin == all.end ? all.end : all.begin / kDecodeChunk * kDecodeChunk;
+  for (; start < all.end; start += kDecodeChunk) {
     KeyRange in_chunk[kBlockRows];
     for (size_t i = 0; i < block.n_rows; ++i)
       in_chunk[i] = Within(keys[i], start, start + kDecodeChunk);

@@ -10,7 +10,7 @@
 
 namespace headlight {
 
-// Rows [begin, end); empty if begin >= end.
+// Rows [begin, end), begin <= end.
 struct KeyRange {
   size_t begin;
   size_t end;
@@ -19,9 +19,9 @@ struct KeyRange {
 // Rows that a query at `pos` admits out of [0, n_kv). Both bounds grow with pos, so queries at
 // pos_first..pos_last together admit [KeysOf(pos_first).begin, KeysOf(pos_last).end).
 inline KeyRange KeysOf(const AttentionSpec& spec, size_t pos, size_t n_kv) {
-  const size_t begin = spec.window == 0 || pos < spec.window ? 0 : pos - spec.window + 1;
   const size_t end = spec.causal ? std::min(n_kv, pos + 1) : n_kv;
-  return {begin, end};
+  const size_t begin = spec.window == 0 || pos < spec.window ? 0 : pos - spec.window + 1;
+  return {std::min(begin, end), end};
 }
 
 // The part of `keys` in [begin, end).
