@@ -19,7 +19,8 @@ const moduleDir = 'web/runtime/dist/wasm';
 
 export function buildPreset(preset, targets = ['all']) {
   return step(`build ${preset}`, async () => {
-    await run('cmake', ['--preset', preset], { quiet: true });
+    const remedy = 'The message above says why; `npm run setup` gets what a Debian machine lacks.';
+    await run('cmake', ['--preset', preset], { quiet: true, remedy });
     await run('cmake', ['--build', '--preset', preset, '--target', ...targets], { quiet: true });
   });
 }

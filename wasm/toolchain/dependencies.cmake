@@ -21,7 +21,7 @@ function(headlight_header_library name)
   if(NOT root)
     message(STATUS "${arg_HEADER} is not on this machine: fetching ${arg_URL}")
     FetchContent_Declare(${name} URL "${arg_URL}" URL_HASH SHA256=${arg_SHA256}
-      DOWNLOAD_EXTRACT_TIMESTAMP OFF SOURCE_SUBDIR no-build-of-its-own)
+      TIMEOUT 120 DOWNLOAD_EXTRACT_TIMESTAMP OFF SOURCE_SUBDIR no-build-of-its-own)
     FetchContent_MakeAvailable(${name})
     set(root "${${name}_SOURCE_DIR}/${arg_SUBDIR}")
   endif()
