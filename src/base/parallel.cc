@@ -40,8 +40,10 @@ inline void Pause() {
 }
 
 // Sleeps while *word == seen (may wake early). libc++'s atomic wait polls under Emscripten; the
-// instruction does not.
-inline void FutexWait(std::atomic<uint32_t>& word, uint32_t seen) {
+// instruction does not. A function of its own, since the code of V8 11.3's baseline tier (Node 20)
+// for that instruction loses a local of the function around it: inlined, workers took the thread
+// index of the caller and with it its scratch memory.
+[[gnu::noinline]] void FutexWait(std::atomic<uint32_t>& word, uint32_t seen) {
 #if defined(__EMSCRIPTEN__)
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&word), static_cast<int>(seen), -1);
 #else
@@ -90,19 +92,15 @@ struct ThreadPool::Impl {
     if (n_sleepers.load() != 0) FutexWakeAll(generation);
   }
 
-  // Runs tasks of the current call until none is left to claim. `unclaimed` alone says whether a
-  // claim is good; while a claimed task is not finished the call cannot return, so `task` and
-  // `n_tasks` stand still.
+  // Runs tasks of the current call until none is left to claim. A positive `unclaimed` alone says
+  // that a claim is good; while a claimed task is not finished the call cannot return, so `task`
+  // and `n_tasks` stand still, and what late threads take below zero the next call overwrites.
   void RunTasks(size_t thread) {
-    uint32_t left = unclaimed.load(std::memory_order_acquire);
-    while (left != 0) {
-      if (!unclaimed.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
-                                           std::memory_order_acquire)) {
-        continue;
-      }
-      (*task)(n_tasks - left, thread);
+    while (unclaimed.load(std::memory_order_relaxed) > 0) {
+      const int32_t left = unclaimed.fetch_sub(1, std::memory_order_acq_rel);
+      if (left <= 0) return;
+      (*task)(n_tasks - static_cast<size_t>(left), thread);
       if (unfinished.fetch_sub(1) == 1 && caller_sleeps.load()) FutexWakeAll(unfinished);
-      left = unclaimed.load(std::memory_order_acquire);
     }
   }
 
@@ -126,7 +124,7 @@ struct ThreadPool::Impl {
     task = &new_task;
     n_tasks = n;
     unfinished.store(static_cast<uint32_t>(n));
-    unclaimed.store(static_cast<uint32_t>(n), std::memory_order_release);
+    unclaimed.store(static_cast<int32_t>(n), std::memory_order_release);
     Announce();
     RunTasks(0);
     for (int spins = 0; spins < kSpins; ++spins) {
@@ -144,7 +142,7 @@ struct ThreadPool::Impl {
   const TaskRef* task = nullptr;
   size_t n_tasks = 0;
   // Each on its own line: claims and completions come from different threads at once.
-  alignas(kAlignment) std::atomic<uint32_t> unclaimed{0};
+  alignas(kAlignment) std::atomic<int32_t> unclaimed{0};
   alignas(kAlignment) std::atomic<uint32_t> unfinished{0};
   alignas(kAlignment) std::atomic<uint32_t> generation{0};
   std::atomic<uint32_t> n_sleepers{0};

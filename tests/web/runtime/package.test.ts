@@ -207,6 +207,24 @@ describe('loading', () => {
     await engine.dispose();
   });
 
+  it('two threads give the logits of one, pass after pass', async () => {
+    // Overlaps of two threads are a matter of chance: one pass would show a race in one run of some. Before other tests
+    // with threads, while V8 still runs its baseline tier's code, which is where a fault of Node 20 once showed.
+    const [two, one] = [
+      await Engine.load(model, { threads: 2 }),
+      await Engine.load(model, { threads: 1 }),
+    ];
+    const wrong: number[] = [];
+    for (let i = 0; i < 200; i++) {
+      const tokens = Array.from({ length: 1 + (i % 5) }, (_, t) => 5 + i + 7 * t);
+      const [a, b] = [await two.forward(tokens), await one.forward(tokens)];
+      if (a.logits.some((logit, id) => logit !== b.logits[id])) wrong.push(i);
+    }
+    expect(wrong).toEqual([]);
+    await two.dispose();
+    await one.dispose();
+  });
+
   it('two threads give the text of one', async () => {
     const engine = await Engine.load(model, { threads: 2 });
     expect(engine.info.runtime).toMatchObject({ module: 'simd-threads', threads: 2 });
