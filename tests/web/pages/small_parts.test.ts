@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { explain, isAborted } from '../../../web/pages/chat/errors.js';
 import { isRecallKey, isSubmitKey, type KeyStroke } from '../../../web/pages/chat/keys.js';
-import {
-  choiceFromFiles,
-  choiceFromUrl,
-  defaultChoice,
-  orderShards,
-} from '../../../web/pages/chat/model_source.js';
 import { followUpsFor, suggestionsFor } from '../../../web/pages/chat/suggestions.js';
+import { explain, isAborted } from '../../../web/pages/shared/errors.js';
 import {
   formatBytes,
   formatCount,
@@ -15,6 +9,12 @@ import {
   formatRate,
   plural,
 } from '../../../web/pages/shared/format.js';
+import {
+  choiceFromFiles,
+  choiceFromUrl,
+  defaultChoice,
+  orderShards,
+} from '../../../web/pages/shared/model_source.js';
 import {
   AbortedError,
   BadModelError,

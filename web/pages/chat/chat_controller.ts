@@ -1,6 +1,8 @@
 // What can be done with the conversation: send, stop, make an answer anew, edit, start over, undo. It drives one answer
 // at a time through the engine and keeps the transcript, the meter and the screen reader up to date.
 import type { GenerateResult } from 'headlight-wasm';
+import { explain, type Remedy } from '../shared/errors.js';
+import type { Toast } from '../shared/toast.js';
 import type { Announcer } from './announcer.js';
 import { AnswerRun, type RunProgress } from './answer_run.js';
 import {
@@ -12,7 +14,6 @@ import {
   type Variant,
 } from './conversation.js';
 import type { LoadedModel } from './engine_host.js';
-import { explain, type Remedy } from './errors.js';
 import { FrameScheduler } from './frame.js';
 import type { MessageActions } from './message_views.js';
 import { problemBox } from './problem_box.js';
@@ -20,7 +21,6 @@ import type { ScrollFollower } from './scroll.js';
 import { effectiveSampling, type Settings } from './settings/schema.js';
 import type { StatusBar } from './status_bar.js';
 import { spokenText } from './text/thinking.js';
-import type { Toast } from './toast.js';
 import type { Transcript } from './transcript.js';
 
 export interface ChatParts {

@@ -1,7 +1,7 @@
 // Holds the loaded model. A new one is loaded beside the old one, which is given up only when the new one is ready: a
 // broken file or a cancelled download leaves the page as it was. One load at a time; a later one replaces it.
 import { Engine, type LoadOptions, type LoadProgress } from 'headlight-wasm';
-import type { ModelChoice } from './model_source.js';
+import type { ModelChoice } from '../shared/model_source.js';
 import type { ModelKind } from './suggestions.js';
 
 export interface LoadedModel {

@@ -1,4 +1,4 @@
-// A conversation as a file: Markdown to read, JSON to go on with (the shape of every chat API). No DOM but the download.
+// A conversation as a file: Markdown to read, JSON to go on with (the shape of every chat API). No DOM.
 import type { Conversation } from './conversation.js';
 import { activeVariant } from './conversation.js';
 
@@ -30,15 +30,4 @@ export function toJson(conversation: Conversation, context: ExportContext): stri
 export function exportName(date: Date, extension: string): string {
   const stamp = date.toISOString().slice(0, 16).replace('T', '-').replace(':', '');
   return `headlight-chat-${stamp}.${extension}`;
-}
-
-/** Hands the text to the browser's downloads. */
-export function download(text: string, name: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  // The browser has taken the blob by then; the wait is for those that start late.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

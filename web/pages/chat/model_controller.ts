@@ -1,10 +1,11 @@
 // Loading models as the user sees it: the strip with its bytes and cancel button, what is said when it fails, and the
 // words for the message field while no model can answer.
+
+import { explain, isAborted, type Remedy } from '../shared/errors.js';
+import type { ModelChoice } from '../shared/model_source.js';
 import type { Announcer } from './announcer.js';
 import { EngineHost, type LoadedModel } from './engine_host.js';
-import { explain, isAborted, type Remedy } from './errors.js';
 import type { LoadStrip } from './load_strip.js';
-import type { ModelChoice } from './model_source.js';
 import { problemBox } from './problem_box.js';
 import { loadOptions, type Settings } from './settings/schema.js';
 

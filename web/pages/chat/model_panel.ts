@@ -2,8 +2,13 @@
 // default one, with load options. It reports choices; loading is the engine host's.
 import type { EngineInfo } from 'headlight-wasm';
 import { byId, el, openDialog, prepareDialog } from '../shared/dom.js';
+import {
+  choiceFromFiles,
+  choiceFromUrl,
+  defaultChoice,
+  type ModelChoice,
+} from '../shared/model_source.js';
 import { describeModel, describeRuntime, type InfoRow } from './model_info.js';
-import { choiceFromFiles, choiceFromUrl, defaultChoice, type ModelChoice } from './model_source.js';
 import { type FieldHandle, numberField } from './settings/number_fields.js';
 import {
   cacheChoices,

@@ -1,23 +1,25 @@
 // The page as a whole: owns the settings, connects the chat, the model and the panels, and decides what is shown.
+
+import { copyText } from '../shared/clipboard.js';
 import { byId } from '../shared/dom.js';
+import { download } from '../shared/download.js';
+import { acceptDrops } from '../shared/drop.js';
+import type { Remedy } from '../shared/errors.js';
+import { defaultChoice } from '../shared/model_source.js';
+import { Toast } from '../shared/toast.js';
 import { Announcer } from './announcer.js';
 import { ChatController } from './chat_controller.js';
-import { copyText } from './clipboard.js';
 import { Composer } from './composer.js';
-import { acceptDrops } from './drop.js';
 import type { LoadedModel } from './engine_host.js';
-import type { Remedy } from './errors.js';
-import { download, exportName, toJson, toMarkdown } from './export.js';
+import { exportName, toJson, toMarkdown } from './export.js';
 import { LoadStrip } from './load_strip.js';
 import { ModelController } from './model_controller.js';
 import { ModelPanel } from './model_panel.js';
-import { defaultChoice } from './model_source.js';
 import { ScrollFollower } from './scroll.js';
 import { SettingsPanel } from './settings/panel.js';
 import { defaultSettings } from './settings/schema.js';
 import { StatusBar } from './status_bar.js';
 import { deleteStored, loadChat, loadSettings, saveChat, saveSettings } from './store.js';
-import { Toast } from './toast.js';
 import { Transcript } from './transcript.js';
 import { followKeyboard } from './viewport.js';
 import { Welcome } from './welcome.js';

@@ -1,6 +1,6 @@
 // An error as the page shows it: what happened, what to do, the buttons that do it, and details for a report.
 import { el } from '../shared/dom.js';
-import type { Explanation, Remedy } from './errors.js';
+import type { Explanation, Remedy } from '../shared/errors.js';
 
 const labels: Record<Remedy, string> = {
   retry: 'Try again',

@@ -3,7 +3,7 @@ import type { Platform } from './endpoint.js';
 import { AbortedError } from './errors.js';
 import { launch } from './launch.js';
 import { MAX_THREADS } from './modules.js';
-import { checkOptions, integer, number, oneOf, type Rules } from './options.js';
+import { abortSignal, checkOptions, integer, number, oneOf, type Rules } from './options.js';
 import type { LimitsOptions, SpeedLimits } from './types.js';
 
 /** The module's own limits (wasm/bind_runtime.cc). */
@@ -18,12 +18,13 @@ const RULES: Rules<LimitsOptions> = {
   budgetMs: number(1, MAX_BUDGET_MS),
   module: oneOf('auto', 'simd', 'relaxed'),
   threads: integer(1, MAX_THREADS),
+  signal: abortSignal,
 };
 
 export async function limitsOn(platform: Platform, options: LimitsOptions): Promise<SpeedLimits> {
   checkOptions('measureLimits', options, RULES);
   const wishes = { module: options.module ?? 'auto', threads: options.threads ?? 1 };
-  return launch(platform, wishes, undefined, async ({ connection }) => {
+  return launch(platform, wishes, options.signal, async ({ connection }) => {
     const { readBytes = DEFAULT_READ_BYTES, budgetMs = DEFAULT_BUDGET_MS } = options;
     const limits = await connection.request('limits', { readBytes, budgetMs });
     await connection.close(new AbortedError());

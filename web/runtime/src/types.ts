@@ -254,6 +254,7 @@ export interface LimitsOptions {
   budgetMs?: number;
   module?: 'auto' | 'simd' | 'relaxed';
   threads?: number;
+  signal?: AbortSignal;
 }
 /** What this machine allows in the module that runs; every speed can be seen as a share of these. */
 export interface SpeedLimits {

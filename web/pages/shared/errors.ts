@@ -1,7 +1,7 @@
 // What went wrong, as the page says it: a title, the error's own message (it names value and place), what the user can
 // do, and which buttons help. Every code of the package has its entry. No DOM.
 import type { ErrorCode } from 'headlight-wasm';
-import { isRecord } from '../shared/storage.js';
+import { isRecord } from './storage.js';
 
 export type Remedy =
   | 'retry'

@@ -1,5 +1,5 @@
 // Copies text, also where the page is not served securely and navigator.clipboard is missing.
-import { el } from '../shared/dom.js';
+import { el } from './dom.js';
 
 /** False when the browser refused. */
 export async function copyText(text: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 // A short message under the header, at most with one button (Undo). It leaves by itself, but not while the
 // pointer or the focus is on it.
-import { el } from '../shared/dom.js';
+import { el } from './dom.js';
 
 // Time to read a line and decide; WCAG asks that nothing is lost when it goes, so it only ever offers an extra.
 const shownMs = 8000;
