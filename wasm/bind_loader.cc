@@ -145,6 +145,10 @@ val LoaderObject::Allocate() {
   return Guard([&] { loader_.Allocate(); });
 }
 
+val LoaderObject::SkipData() {
+  return Guard([&] { loader_.SkipData(); });
+}
+
 val LoaderObject::BeginShard() {
   return Guard([&] { loader_.BeginShard(); });
 }
@@ -172,6 +176,8 @@ EMSCRIPTEN_BINDINGS(headlight_loader) {
       .function("numbers", &LoaderObject::Numbers)
       .function("dropMetadata", &LoaderObject::DropMetadata)
       .function("allocate", &LoaderObject::Allocate)
+      .function("skipData", &LoaderObject::SkipData)
+      .function("shardCount", &LoaderObject::ShardCount)
       .function("beginShard", &LoaderObject::BeginShard)
       .function("finish", &LoaderObject::Finish);
 }

@@ -141,7 +141,11 @@ export interface Loader extends Deletable {
   dropMetadata(): void;
   /** Reserves the packed weights of this shard. */
   allocate(): Result<null>;
+  /** Instead of allocate(): leaves this shard's data out. Such a loader plans only: finish() is an error. */
+  skipData(): Result<null>;
   beginShard(): Result<null>;
+  /** Files that the model consists of; from the first header on. */
+  shardCount(): number;
   finish(): Result<Model>;
 }
 

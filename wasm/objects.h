@@ -57,7 +57,9 @@ class LoaderObject {
   val Numbers(const std::string& key) const;
   void DropMetadata() { loader_.DropMetadata(); }
   val Allocate();
+  val SkipData();
   val BeginShard();
+  size_t ShardCount() const { return loader_.n_shards(); }
   val Finish();
 
  private:

@@ -57,6 +57,7 @@ struct ModelLoader::Impl {
   size_t i_job = 0;
   Writer writer;  // of job i_job, once position has reached it
   bool writer_open = false;
+  bool plans_only = false;  // SkipData() was called
 
   explicit Impl(DotForm dot_form) : form(dot_form) {}
 
@@ -67,6 +68,7 @@ struct ModelLoader::Impl {
   void Plan();
   void ReadSplit();
   void Allocate();
+  void SkipData();
   void BeginShard();
   std::shared_ptr<const Model> Finish();
   size_t AppendData(std::span<const uint8_t> bytes);
@@ -174,6 +176,15 @@ void ModelLoader::Impl::Allocate() {
   i_job = 0;
   writer_open = false;
   state = plan.jobs.empty() ? State::kShardDone : State::kData;
+}
+
+void ModelLoader::Impl::SkipData() {
+  if (state != State::kPlanned) {
+    throw Error(ErrorCode::kBadOption,
+                "SkipData() is for a loader whose header is complete and that has no memory yet");
+  }
+  plans_only = true;
+  state = State::kShardDone;
 }
 
 void ModelLoader::Impl::BeginShard() {
@@ -289,6 +300,10 @@ void ModelLoader::Impl::ThrowIncomplete() const {
 }
 
 std::shared_ptr<const Model> ModelLoader::Impl::Finish() {
+  if (plans_only) {
+    throw Error(ErrorCode::kBadOption,
+                "the data of this model were left out; load it with a loader of its own");
+  }
   if (state != State::kShardDone) ThrowIncomplete();
   if (i_shard + 1 < n_shards) {
     ThrowBadModel("the model is split in " + std::to_string(n_shards) + " files and " +
@@ -312,9 +327,15 @@ void ModelLoader::Allocate() {
   impl_->Guarded([&] { impl_->Allocate(); });
 }
 
+void ModelLoader::SkipData() {
+  impl_->Guarded([&] { impl_->SkipData(); });
+}
+
 void ModelLoader::BeginShard() {
   impl_->Guarded([&] { impl_->BeginShard(); });
 }
+
+size_t ModelLoader::n_shards() const { return impl_->n_shards; }
 
 uint64_t ModelLoader::shard_bytes() const {
   return impl_->reader().data_offset() + impl_->reader().data_bytes();

@@ -41,8 +41,13 @@ class ModelLoader {
   // Where the file's length is known, compare it with shard_bytes() first: the header of a cut or
   // hostile file may ask for memory that no bytes will ever fill.
   void Allocate();
+  // Instead of Allocate(): leaves this shard's data out, so that the headers of all shards tell
+  // what the model takes. Such a loader plans only: Finish() throws.
+  void SkipData();
   // Starts the next file of a split model (split.no, split.count are checked).
   void BeginShard();
+  // Files that the model consists of, from the first header on.
+  size_t n_shards() const;
   // File bytes of the current shard that must have been seen when it is done (header + data).
   uint64_t shard_bytes() const;
 

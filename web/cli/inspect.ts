@@ -65,6 +65,7 @@ export async function info(call: Call, json: boolean): Promise<void> {
 
 function planText({
   model,
+  fileBytes,
   nCtx,
   weightsBytes,
   kvCacheBytes,
@@ -75,6 +76,7 @@ function planText({
     `${model.name || '(no name)'}: ${model.architecture}, ${(model.parametersUsed / 1e6).toFixed(1)} million weights used per token`,
     `d_model ${model.dModel}, vocabulary ${model.vocabSize}${model.tiedHead ? ' (head is the embedding)' : ''}, trained context ${model.nCtxTrain}`,
     ...layerLines(model.layers),
+    `file        ${bytesText(fileBytes)}`,
     `weights     ${bytesText(weightsBytes)}`,
     `KV cache    ${bytesText(kvBytesPerToken)} a token, ${bytesText(kvCacheBytes)} at ${nCtx} tokens`,
     `workspace   ${bytesText(workspaceBytes)} with one thread`,

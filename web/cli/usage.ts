@@ -171,7 +171,11 @@ export function tokensOf(values: Values): number[] | undefined {
 }
 
 export function helpText(): string {
-  const lines = ['headlight COMMAND MODEL [flags]     MODEL is a path or URL of a GGUF file', ''];
+  const lines = [
+    'headlight COMMAND MODEL [flags]',
+    'MODEL is a path or URL of a GGUF file, or of the first file of a split model (x-00001-of-00003.gguf)',
+    '',
+  ];
   for (const [name, { summary, flags }] of Object.entries(commands) as [string, Command][]) {
     lines.push(`${name}: ${summary}`);
     for (const [flag, { value, help }] of Object.entries(flags)) {

@@ -114,6 +114,35 @@ TEST_CASE("model_loader: a missing tensor of a split model is named at the last 
   CHECK(Detail(error, "tensor") == "blk.1.attn_v.weight");
 }
 
+TEST_CASE("model_loader: the headers of all files alone tell what the whole model takes") {
+  const std::vector<GgufWriter> writers = Split(MakeGgufModel({}), 3, true);
+  ModelLoader loader(DotForm::kWide);
+  for (size_t f = 0; f < writers.size(); ++f) {
+    if (f > 0) loader.BeginShard();
+    CHECK(loader.Append(writers[f].Header()) == writers[f].Header().size());
+    CHECK(loader.n_shards() == 3);
+    CHECK(loader.shard_bytes() == writers[f].File().size());
+    loader.SkipData();
+    CHECK(loader.state() == ModelLoader::State::kShardDone);
+  }
+  const auto model = LoadShards(Files(writers));
+  CHECK(loader.weights_bytes() == model->weights_bytes);
+  CHECK(loader.spec().tied_head == model->spec.tied_head);
+  CHECK(ErrorOf([&] { loader.BeginShard(); }).code() == ErrorCode::kBadOption);
+  CHECK(ErrorOf([&] { loader.Finish(); }).code() == ErrorCode::kBadOption);
+}
+
+TEST_CASE("model_loader: a model whose data were left out cannot be finished") {
+  const GgufWriter writer = MakeGgufModel({}).writer;
+  ModelLoader loader(DotForm::kWide);
+  CHECK(ErrorOf([&] { ModelLoader(DotForm::kWide).SkipData(); }).code() == ErrorCode::kBadOption);
+  loader.Append(writer.Header());
+  loader.SkipData();
+  const Error error = ErrorOf([&] { loader.Finish(); });
+  CHECK(error.code() == ErrorCode::kBadOption);
+  CHECK(Contains(error.message(), "left out"));
+}
+
 TEST_CASE("model_loader: a cut file of a split model is named before the next begins") {
   std::vector<std::vector<uint8_t>> files = Files(Split(MakeGgufModel({}), 2, true));
   files[0].resize(files[0].size() - 1);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { splitGguf } from '../gguf_edit.js';
 
 const inProject = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
 const program = inProject('build/cli/main.js');
@@ -201,6 +202,19 @@ describe('logits, tokenize, info', () => {
       architecture: 'llama',
       layers: Array(6).fill({ nQHeads: 8, nKvHeads: 2, dQk: 24, dV: 32 }),
     });
+  });
+
+  it('info of a split model, by its first file, is that of the whole', () => {
+    const names = splitGguf(readFileSync(model), 2).map((shard, i) => {
+      const full = path.join(folder, `split-0000${i + 1}-of-00002.gguf`);
+      writeFileSync(full, shard);
+      return full;
+    });
+    const { fileBytes, ...plan } = json('info', names[0] ?? '', '--n-ctx', '100');
+    const { fileBytes: ofWhole, ...whole } = json('info', model, '--n-ctx', '100');
+    expect(plan).toEqual(whole);
+    expect(fileBytes).toBeGreaterThan(ofWhole);
+    expect(headlight('info', names[1] ?? '').stdout).toMatch(/file 2 of 2/);
   });
 
   it('programs that read from a pipe get JSON without asking', () => {

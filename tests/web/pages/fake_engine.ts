@@ -83,6 +83,7 @@ const fakeInfo: EngineInfo = {
       ...{ ropeStyle: 'interleaved' as const, nRot: 24, ropeFreqBase: 10_000 },
     })),
     parametersUsed: 2_810_304,
+    hasTokenizer: true,
     hasChatTemplate: true,
   },
   runtime: {

@@ -228,3 +228,45 @@ describe('text', () => {
     expect(engine.session()).toBeInstanceOf(EngineSession);
   });
 });
+
+describe('a model without a tokenizer', () => {
+  const without = { 'tokenizer.ggml.model': undefined };
+  const load = () => loadFake(fakePlatform({ metadata: without, tokens: [7, 8] }));
+
+  it('takes and gives token ids, and ends at the token that its file names', async () => {
+    const platform = fakePlatform({ metadata: without, tokens: [7, 8] });
+    const engine = await loadFake(platform);
+    expect(engine.info.model).toMatchObject({ hasTokenizer: false, hasChatTemplate: false });
+    const run = engine.complete([5, 6], { logprobs: 1 });
+    const chunks = await chunksOf(run);
+    expect(await run.result()).toMatchObject({ tokens: [7, 8], text: '', finishReason: 'stop' });
+    expect(chunks[0]?.logprobs?.[0]).toMatchObject({ token: 7, top: [{ token: 7, text: '' }] });
+    expect(platform.module().log.options[0]?.stopTokens).toEqual(Uint32Array.of(EOS));
+    expect((await engine.forward([5, 6])).logits).toHaveLength(PIECES.length);
+  });
+
+  it('refuses each call that needs text, and goes on', async () => {
+    const engine = await load();
+    const calls = [
+      () => engine.complete('text').result(),
+      () => engine.complete([5], { stop: 'x' }).result(),
+      () => engine.chat(USER).result(),
+      () => engine.tokenize('text'),
+      () => engine.detokenize([5]),
+      () => engine.tokenTexts([5]),
+    ];
+    for (const call of calls) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'Unsupported',
+        message: expect.stringMatching(/no tokenizer .*token ids/),
+      });
+    }
+    expect(await engine.complete([5]).result()).toMatchObject({ tokens: [7, 8] });
+  });
+
+  it('a tokenizer that is not implemented is refused before the weights', async () => {
+    const platform = fakePlatform({ metadata: { 'tokenizer.ggml.model': 'bert' } });
+    await expect(loadFake(platform)).rejects.toMatchObject({ code: 'Unsupported' });
+    expect(platform.module().log.reserved).toEqual([]);
+  });
+});

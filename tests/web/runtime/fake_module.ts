@@ -59,6 +59,8 @@ export interface FakeScript {
   /** Called at each advance(): may throw. */
   onAdvance(session: FakeSession): void;
   weightsBytes: number;
+  /** Keys of the file to change; undefined removes one. */
+  metadata: Record<string, string | number | boolean | undefined>;
 }
 
 export function script(changes: Partial<FakeScript> = {}): FakeScript {
@@ -72,6 +74,7 @@ export function script(changes: Partial<FakeScript> = {}): FakeScript {
     errors: {},
     onAdvance() {},
     weightsBytes: 1000,
+    metadata: {},
     ...changes,
   };
 }
@@ -178,16 +181,17 @@ class FakeLoader implements Loader {
     return this.#module.give('planSession', plan(this.#module.script, options));
   }
   metadata(): Result<Record<string, string | number | boolean>> {
-    return {
-      value: {
-        'tokenizer.ggml.model': 'llama',
-        'tokenizer.ggml.bos_token_id': 1,
-        'tokenizer.ggml.eos_token_id': EOS,
-        'tokenizer.ggml.unknown_token_id': 0,
-        'tokenizer.ggml.add_bos_token': true,
-        'tokenizer.ggml.add_space_prefix': false,
-      },
+    const keys = {
+      'tokenizer.ggml.model': 'llama',
+      'tokenizer.ggml.bos_token_id': 1,
+      'tokenizer.ggml.eos_token_id': EOS,
+      'tokenizer.ggml.unknown_token_id': 0,
+      'tokenizer.ggml.add_bos_token': true,
+      'tokenizer.ggml.add_space_prefix': false,
+      ...this.#module.script.metadata,
     };
+    const there = Object.entries(keys).filter(([, value]) => value !== undefined);
+    return { value: Object.fromEntries(there) as Record<string, string | number | boolean> };
   }
   strings(key: string): Result<{ bytes: Uint8Array; offsets: Uint32Array } | null> {
     if (key !== 'tokenizer.ggml.tokens') return { value: null };
@@ -207,6 +211,13 @@ class FakeLoader implements Loader {
   allocate(): Result<null> {
     this.#state = 'data';
     return this.#module.give('allocate', null);
+  }
+  skipData(): Result<null> {
+    this.#state = 'shardDone';
+    return this.#module.give('skipData', null);
+  }
+  shardCount(): number {
+    return this.#module.script.nShards;
   }
   beginShard(): Result<null> {
     this.#shard += 1;

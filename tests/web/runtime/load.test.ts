@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inspectOn } from '../../../web/runtime/src/launch.js';
+import { shardNames } from '../../../web/runtime/src/shards.js';
+import { openSources } from '../../../web/runtime/src/source.js';
 import type { LoadProgress } from '../../../web/runtime/src/types.js';
 import type { FakeModule } from './fake_module.js';
 import { FAKE_FILE, fakePlatform, loadFake } from './fake_platform.js';
@@ -34,11 +36,14 @@ describe('sources of bytes', () => {
     expect(seen.at(-1)).toEqual({ phase: 'ready', loadedBytes: 100, totalBytes: 100 });
   });
 
-  it('bytes are asked for in pieces and the caller keeps them', async () => {
-    const bytes = file(BIG);
+  it.each([
+    ['a Uint8Array', file(BIG)],
+    ['a Buffer', Buffer.from(file(BIG))],
+  ])('%s: bytes are asked for in pieces and the caller keeps them', async (_, bytes) => {
     const { seen } = await progressOf(bytes, BIG);
     expect(seen.at(-1)?.loadedBytes).toBe(BIG);
     expect(bytes.byteLength).toBe(BIG);
+    expect(bytes.buffer.byteLength).toBeGreaterThanOrEqual(BIG);
   });
 
   it('shards are loaded in order and counted together', async () => {
@@ -101,15 +106,68 @@ describe('what memory a load takes', () => {
   });
 });
 
+describe('a header that asks for more than its file can hold', () => {
+  const GREEDY = { fileBytes: 3e9, weightsBytes: 3e9 };
+
+  it.each([
+    ['bytes', FAKE_FILE],
+    ['a Blob', new Blob([FAKE_FILE])],
+  ])('%s: is refused with the numbers before any memory is taken', async (_, source) => {
+    const platform = fakePlatform(GREEDY);
+    await expect(loadFake(platform, {}, source)).rejects.toMatchObject({
+      code: 'BadModel',
+      details: { fileBytes: 100, neededBytes: 3e9 },
+    });
+    expect(platform.module().log.reserved).toEqual([]);
+  });
+
+  it('is refused by inspectModel too', async () => {
+    await expect(inspectOn(fakePlatform(GREEDY), FAKE_FILE, {})).rejects.toMatchObject({
+      code: 'BadModel',
+    });
+  });
+
+  it('also in a further shard', async () => {
+    const platform = fakePlatform({ nShards: 2 });
+    const source = [FAKE_FILE, FAKE_FILE.subarray(0, 99)];
+    await expect(loadFake(platform, {}, source)).rejects.toMatchObject({
+      code: 'BadModel',
+      details: { fileBytes: 99, neededBytes: 100 },
+    });
+  });
+});
+
+describe('the shards of a split model', () => {
+  it('the first one’s name stands for all', () => {
+    const name = (i: number) => `/m/x-0000${i}-of-00003.gguf`;
+    expect(shardNames(name(1))).toEqual([name(1), name(2), name(3)]);
+    expect(shardNames(`${name(1)}?download=true`)[2]).toBe(`${name(3)}?download=true`);
+    for (const whole of [name(2), 'x.gguf', 'x-00001-of-00001.gguf', 'x-00001-of-99999.gguf']) {
+      expect(shardNames(whole)).toEqual([whole]);
+    }
+    const platform = fakePlatform();
+    platform.resolveString = (path) => ({ kind: 'path', path });
+    const opened = openSources(name(1), platform).sources;
+    expect(opened).toEqual([1, 2, 3].map((i) => ({ kind: 'path', path: name(i) })));
+    const two = openSources([name(1), name(3)], platform).sources;
+    expect(two).toHaveLength(2);
+  });
+
+  it('inspectModel adds up their bytes, and does not take a part for the whole', async () => {
+    const shards = [file(100), file(100), file(100)];
+    const plan = await inspectOn(fakePlatform({ nShards: 3 }), shards, {});
+    expect(plan.fileBytes).toBe(300);
+    await expect(inspectOn(fakePlatform({ nShards: 3 }), file(100), {})).rejects.toMatchObject({
+      code: 'BadModel',
+      message: expect.stringMatching(/split in 3 files and 1 were given/),
+    });
+  });
+});
+
 describe('files that are no models', () => {
   it.each([
     ['a cut off header', file(30), 'Integrity', /ends after 30 bytes.*not even its header/],
-    [
-      'cut off weights',
-      file(70),
-      'Integrity',
-      /ends after 70 bytes, but the model needs 100 bytes/,
-    ],
+    ['cut off weights', file(70), 'BadModel', /has 70 bytes, but the tensors .* need 100/],
     ['an empty file', new Uint8Array(), 'Integrity', /ends after 0 bytes/],
     [
       'a saved web page',
@@ -150,6 +208,10 @@ describe('over HTTP', () => {
     '/chunked': (_, response) => {
       response.write(file(100).subarray(0, 50));
       response.end(file(100).subarray(50));
+    },
+    '/cut': (_, response) => {
+      response.write(file(70).subarray(0, 50));
+      response.end(file(70).subarray(50));
     },
     '/gzip': (_, response) =>
       response.setHeader('content-encoding', 'gzip').end(gzipSync(file(100))),
@@ -227,6 +289,15 @@ describe('over HTTP', () => {
     const loading = loadFake(platform, { signal: abort.signal, onProgress }, `${base}/slow`);
     await expect(loading).rejects.toMatchObject({ code: 'Aborted', name: 'AbortError' });
     expect(platform.workers[0]?.terminated).toBe(true);
+  });
+
+  it('a cut download of unknown length is seen at its end', async () => {
+    const url = `${base}/cut`;
+    await expect(loadFake(fakePlatform(), {}, url)).rejects.toMatchObject({
+      code: 'Integrity',
+      message: expect.stringMatching(/ends after 70 bytes, but the model needs 100 bytes/),
+      details: { receivedBytes: 70, expectedBytes: 100 },
+    });
   });
 
   it('inspectModel reads the header and leaves the rest of the download', async () => {

@@ -1,8 +1,11 @@
 // The built package in Node with the real modules and the default model: what a user's program sees.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type * as Headlight from '../../../web/runtime/src/index.js';
+import { hideKey, splitGguf } from '../gguf_edit.js';
 import { chunksOf } from './runs.js';
 
 const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
@@ -246,7 +249,7 @@ describe('loading', () => {
   it.each([
     ['a file that is not there', '/nowhere/model.gguf', 'BadOption'],
     ['a folder', fileURLToPath(new URL('.', modelUrl)), 'BadOption'],
-    ['a cut off file', readFileSync(model).subarray(0, 1_000_000), 'Integrity'],
+    ['a cut off file', readFileSync(model).subarray(0, 1_000_000), 'BadModel'],
     ['a damaged header', readFileSync(model).fill(255, 8, 16), 'BadModel'],
     ['another file', new Blob(['{"this": "is not a model"}']), 'BadModel'],
   ])('%s is a typed error', async (_, source, code) => {
@@ -279,6 +282,59 @@ describe('without an engine', () => {
     const { weightsBytes, kvCacheBytes, workspaceBytes } = engine.info.memory;
     expect(plan).toMatchObject({ weightsBytes, kvCacheBytes, workspaceBytes });
     await engine.dispose();
+  });
+
+  it('inspectModel tells the same of a split model, by its first file’s name', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'headlight-split-'));
+    const bytes = readFileSync(model);
+    const shards = splitGguf(bytes, 3);
+    const names = shards.map((_, i) => path.join(folder, `x-0000${i + 1}-of-00003.gguf`));
+    shards.forEach((shard, i) => {
+      writeFileSync(names[i] ?? '', shard);
+    });
+    try {
+      const { fileBytes, ...plan } = await inspectModel(names[0] ?? '', { nCtx: 100 });
+      const { fileBytes: ofWhole, ...whole } = await inspectModel(bytes, { nCtx: 100 });
+      expect(plan).toEqual(whole);
+      expect(ofWhole).toBe(bytes.length);
+      const lengths = shards.map(({ length }) => length);
+      expect(fileBytes).toBe(lengths.reduce((a, b) => a + b));
+
+      const engine = await Engine.load(names[0] ?? '', { nCtx: 100, threads: 1 });
+      const { weightsBytes, kvCacheBytes, workspaceBytes } = engine.info.memory;
+      expect(plan).toMatchObject({ weightsBytes, kvCacheBytes, workspaceBytes });
+      expect((await engine.chat(QUESTION, GREEDY).result()).text).toMatch(ANSWER);
+      await engine.dispose();
+      await expect(inspectModel(names[1] ?? '')).rejects.toMatchObject({ code: 'BadModel' });
+      await expect(inspectModel(shards[0] as Uint8Array)).rejects.toThrow(/split in 3 files/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('a file whose header lists more than it holds is refused before memory is taken', async () => {
+    const bytes = readFileSync(model);
+    const cut = bytes.subarray(0, bytes.length - 1);
+    const details = { fileBytes: cut.length, neededBytes: bytes.length };
+    for (const attempt of [() => Engine.load(cut, { threads: 1 }), () => inspectModel(cut)]) {
+      await expect(attempt()).rejects.toMatchObject({ code: 'BadModel', details });
+    }
+  });
+
+  it('a model without a tokenizer computes with token ids', async () => {
+    const bytes = readFileSync(model);
+    const bare = hideKey(bytes, 'tokenizer.ggml.model');
+    const [full, ids] = await Promise.all([
+      Engine.load(bytes, { threads: 1 }),
+      Engine.load(bare, { threads: 1 }),
+    ]);
+    const tokens = await full.tokenize('Once upon a time', { addSpecial: true });
+    const expected = await full.complete(tokens, GREEDY).result();
+    const got = await ids.complete(tokens, GREEDY).result();
+    expect(got).toMatchObject({ tokens: expected.tokens, text: '' });
+    expect((await ids.forward(tokens)).logits).toEqual((await full.forward(tokens)).logits);
+    await expect(ids.tokenize('x')).rejects.toMatchObject({ code: 'Unsupported' });
+    await Promise.all([full.dispose(), ids.dispose()]);
   });
 
   it('attend: a single key gives its value, whatever the query', async () => {

@@ -5,6 +5,7 @@ import type { Connection } from './connection.js';
 import type { Platform } from './endpoint.js';
 import { asHeadlightError, BadOptionError } from './errors.js';
 import type { RequestEvent, SourceWire } from './protocol.js';
+import { withFurtherShards } from './shards.js';
 import type { ModelSource } from './types.js';
 
 export interface OpenedSources {
@@ -23,7 +24,9 @@ function flatten(source: ModelSource): Exclude<ModelSource, readonly ModelSource
 }
 
 function bytesOf(source: unknown): Uint8Array | undefined {
-  if (source instanceof Uint8Array) return source;
+  // A view of its own: slice() of Node's Buffer would share the caller's memory, which is then sent away.
+  if (source instanceof Uint8Array)
+    return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   return undefined;
 }
@@ -64,8 +67,10 @@ export function openSources(source: ModelSource, platform: Platform): OpenedSour
       range: KINDS,
     });
   }
+  const sources = shards.map((shard) => wireOf(shard, platform));
+  const [only] = sources;
   return {
-    sources: shards.map((shard) => wireOf(shard, platform)),
+    sources: only !== undefined && sources.length === 1 ? withFurtherShards(only) : sources,
     serve(event, connection) {
       if (event.type !== 'wantBytes') return;
       const bytes =

@@ -1,6 +1,9 @@
 // The public types of headlight-wasm. Everything an application can say or get is here; index.ts exports it.
 
-/** A URL, a file, bytes, or the shards of a split model in order. Strings are URLs (in Node also file paths). */
+/**
+ * A URL, a file, bytes, or the shards of a split model in order. Strings are URLs (in Node also file paths). The URL or
+ * path of a first shard ("x-00001-of-00003.gguf") alone stands for all of them.
+ */
 export type ModelSource = string | URL | Blob | ArrayBuffer | Uint8Array | readonly ModelSource[];
 
 export type CacheType = 'f32' | 'f16';
@@ -153,6 +156,8 @@ export interface ModelInfo {
   tiedHead: boolean;
   layers: LayerInfo[];
   parametersUsed: number;
+  /** false: the file has none. Token ids can be used, texts cannot. */
+  hasTokenizer: boolean;
   hasChatTemplate: boolean;
 }
 
@@ -208,7 +213,9 @@ export interface TokenizeOptions {
 
 /** What `info` of a file can tell before its weights are loaded. */
 export interface ModelPlan {
-  model: Omit<ModelInfo, 'hasChatTemplate'>;
+  model: Omit<ModelInfo, 'hasTokenizer' | 'hasChatTemplate'>;
+  /** Of all the model's files together. */
+  fileBytes: number;
   nCtx: number;
   weightsBytes: number;
   kvCacheBytes: number;

@@ -34,7 +34,6 @@ export interface Vocabulary {
 }
 
 const KEY = 'tokenizer.ggml.';
-const WITHOUT_TOKENIZER = 'pass token ids instead of text to complete()';
 
 /**
  * @throws UnsupportedError for a tokenizer model or pre-tokenizer that is not implemented,
@@ -78,21 +77,34 @@ export function readVocabulary(meta: GgufMetadata): Vocabulary {
   };
 }
 
+/** What llama.cpp's converter writes into a file without a tokenizer; older ones have no key at all. */
+const NO_TOKENIZER = ['none', 'no_vocab'];
+
+/** False for a file without a tokenizer: then only token ids can be used. */
+export function hasTokenizer(meta: GgufMetadata): boolean {
+  const model = text(meta, `${KEY}model`);
+  return model !== undefined && !NO_TOKENIZER.includes(model);
+}
+
+export function noTokenizer(meta: GgufMetadata): UnsupportedError {
+  const key = `${KEY}model`;
+  const model = text(meta, key);
+  return new UnsupportedError(
+    `The file has no tokenizer (${key} is ${model === undefined ? 'missing' : `'${model}'`}); it takes and gives token ids ` +
+      'only. Pass token ids instead of text to complete(), without stop strings, or use forward().',
+    { key, value: model ?? '' },
+  );
+}
+
 function readKind(meta: GgufMetadata): VocabularyKind {
   const key = `${KEY}model`;
   const model = text(meta, key);
   if (model === 'llama') return 'spm';
   if (model === 'gpt2') return 'bpe';
-  if (model === undefined || model === 'none' || model === 'no_vocab') {
-    throw new UnsupportedError(
-      `The file has no tokenizer (${key} is ${model === undefined ? 'missing' : `'${model}'`}); ` +
-        `${WITHOUT_TOKENIZER}.`,
-      { key, value: model ?? '' },
-    );
-  }
+  if (model === undefined || !hasTokenizer(meta)) throw noTokenizer(meta);
   throw new UnsupportedError(
     `${key} is '${model}', which is not implemented; 'llama' (SentencePiece) and 'gpt2' ` +
-      `(byte-level BPE) are. Use a model with one of those, or ${WITHOUT_TOKENIZER}.`,
+      '(byte-level BPE) are. Use a model with one of those.',
     { key, value: model },
   );
 }

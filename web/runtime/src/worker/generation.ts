@@ -10,9 +10,8 @@ import type { GenerateOptionsWire, PromptWire, RequestEvent, Requests } from '..
 import { StopStringFilter } from '../text/stream.js';
 import type { FinishReason, GenerateChunk, GenerateResult, Timings } from '../types.js';
 import { contextFull, fitChat } from './chat_prompt.js';
-import type { TextTools } from './load_model.js';
 import type { ModelHost, SessionHost } from './model_host.js';
-import { tokenText } from './token_text.js';
+import type { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
 
 /** Two frames of a 60 Hz display less some margin: a page that waits for progress stays smooth. */
@@ -41,6 +40,8 @@ export async function generate(
   body: Requests['generate'],
   context: RunContext,
 ): Promise<GenerateResult> {
+  // Stop strings need text to be found in.
+  if (body.options.stop.length > 0) void model.text.tokenizer;
   const prompt = readPrompt(model, session, body.prompt, body.options);
   unwrap(session.wasm.begin(prompt.tokens, wasmOptions(body.options, model.text)));
   const run = new Generation(model, session, body.options, prompt, context);
@@ -86,22 +87,22 @@ function readPrompt(
   prompt: PromptWire,
   options: GenerateOptionsWire,
 ): Prompt {
-  const { tokenizer, template } = model.text;
+  const { text } = model;
   const { nCtx } = session;
   if (prompt.kind === 'chat') {
     const { messages, tools, onContextFull } = prompt;
     const encode = (some: typeof messages) => {
-      const segments = template.render(some, {
+      const segments = text.template.render(some, {
         addGenerationPrompt: true,
         ...(tools === undefined ? {} : { tools }),
       });
-      return Uint32Array.from(tokenizer.encodeSegments(segments));
+      return Uint32Array.from(text.tokenizer.encodeSegments(segments));
     };
     const limits = { nCtx, maxTokens: options.maxTokens, onContextFull };
     return { ...fitChat(messages, limits, encode, session.drops), continuation: false };
   }
   const tokens =
-    prompt.kind === 'tokens' ? prompt.tokens : Uint32Array.from(tokenizer.encode(prompt.text));
+    prompt.kind === 'tokens' ? prompt.tokens : Uint32Array.from(text.tokenizer.encode(prompt.text));
   if (tokens.length > nCtx) throw contextFull(tokens.length, nCtx, 'prompt');
   return { tokens: model.checkTokens(tokens), droppedMessages: 0, continuation: true };
 }
@@ -113,7 +114,7 @@ function wasmOptions(options: GenerateOptionsWire, text: TextTools): WasmOptions
     seedLow: seed % 2 ** 32,
     seedHigh: Math.floor(seed / 2 ** 32),
     nLogprobs: logprobs ?? 0,
-    stopTokens: Uint32Array.from(text.tokenizer.endOfGenerationIds),
+    stopTokens: Uint32Array.from(text.endOfGenerationIds),
     ignoreStopTokens: ignoreEndOfGeneration,
   };
 }
@@ -144,7 +145,7 @@ class Generation {
     this.#options = options;
     this.#prompt = prompt;
     this.#context = context;
-    this.#stream = model.text.tokenizer.stream({ continuation: prompt.continuation });
+    this.#stream = model.text.stream({ continuation: prompt.continuation });
     this.#filter = new StopStringFilter(options.stop);
   }
 
@@ -184,13 +185,12 @@ class Generation {
   }
 
   #logprobs({ id, logprob, top }: SampledTokenWire) {
-    const { tokenizer } = this.#model.text;
     return {
       token: id,
       logprob,
       top: top.map((one) => ({
         token: one.id,
-        text: tokenText(tokenizer, one.id),
+        text: this.#model.text.label(one.id),
         logprob: one.logprob,
       })),
     };

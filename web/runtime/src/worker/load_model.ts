@@ -1,26 +1,20 @@
 // A model from its files: header first, then the plan, the memory, the tokenizer, then the weights as they arrive.
 // inspect stops after the header. What was made is freed again when any step fails.
 import type { HeadlightModule, Loader, Model, Runtime } from '../../../../wasm/headlight.js';
-import { AbortedError, OutOfMemoryError, UnsupportedError } from '../errors.js';
+import { AbortedError, BadModelError, OutOfMemoryError } from '../errors.js';
 import type { SessionOptionsWire, SourceWire } from '../protocol.js';
-import { ChatTemplate } from '../text/chat_template.js';
-import { Tokenizer } from '../text/tokenizer.js';
 import type { LoadProgress, ModelPlan } from '../types.js';
 import { loaderMetadata } from './metadata.js';
 import { feedShard } from './shard_feeder.js';
-import { openSource, type SourceContext } from './sources.js';
+import { type OpenedSource, openSource, type SourceContext } from './sources.js';
 import { MAX_WASM_PAGES, WASM_PAGE_BYTES } from './start_module.js';
+import { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
 
 export interface LoadContext extends SourceContext {
   module: HeadlightModule;
   runtime: Runtime;
   onProgress(progress: LoadProgress): void;
-}
-
-export interface TextTools {
-  tokenizer: Tokenizer;
-  template: ChatTemplate;
 }
 
 export interface LoadedParts {
@@ -86,6 +80,7 @@ async function feed(
   progress.beginShard(opened.totalBytes);
   const received = await feedShard(context.module, loader, opened, {
     async onHeader() {
+      checkLength(opened, loader.shardBytes());
       progress.knowShardBytes(loader.shardBytes());
       return onHeader();
     },
@@ -97,14 +92,23 @@ async function feed(
   progress.endShard(received);
 }
 
+/** A damaged or hostile header may ask for gigabytes that no bytes would ever fill: seen before memory is taken. */
+function checkLength({ label, totalBytes }: OpenedSource, neededBytes: number): void {
+  if (totalBytes === undefined || totalBytes >= neededBytes) return;
+  throw new BadModelError(
+    `${label} has ${totalBytes} bytes, but the tensors that its header lists need ${neededBytes}. The file is cut off or ` +
+      'damaged; get it again.',
+    { fileBytes: totalBytes, neededBytes },
+  );
+}
+
 /** Tokenizer and template are built before the weights: a file that cannot be used is refused before its download. */
 function readText(loader: Loader, progress: Progress): TextTools {
   progress.phase('tokenizer');
-  const metadata = loaderMetadata(loader);
-  const tokenizer = Tokenizer.fromMetadata(metadata);
-  const template = ChatTemplate.fromMetadata(metadata, tokenizer);
+  const { vocabSize } = unwrap(loader.modelInfo());
+  const text = TextTools.fromMetadata(loaderMetadata(loader), vocabSize);
   loader.dropMetadata();
-  return { tokenizer, template };
+  return text;
 }
 
 /**
@@ -133,25 +137,32 @@ function reserve(
   );
 }
 
-/** The plan of a model from the headers of its shards. */
+/** The plan of a model from the headers of its shards; nothing else of them is read. */
 export async function inspectModel(
   context: LoadContext,
   sources: readonly SourceWire[],
   session: SessionOptionsWire,
 ): Promise<ModelPlan> {
-  if (sources.length > 1) throw new UnsupportedError('inspectModel takes one file, not shards');
   const loader = unwrap(context.runtime.createLoader());
   try {
-    const progress = new Progress(context, 1);
-    await feed(
-      context,
-      loader,
-      { source: sources[0] as SourceWire, index: 0 },
-      progress,
-      async () => false,
-    );
+    const progress = new Progress(context, sources.length);
+    let fileBytes = 0;
+    for (let i = 0; i < sources.length; i++) {
+      if (i > 0) unwrap(loader.beginShard());
+      const shard = { source: sources[i] as SourceWire, index: i };
+      await feed(context, loader, shard, progress, async () => false);
+      fileBytes += loader.shardBytes();
+      unwrap(loader.skipData());
+    }
+    const nFiles = loader.shardCount();
+    if (nFiles > sources.length) {
+      throw new BadModelError(
+        `The model is split in ${nFiles} files and ${sources.length} were given; give all of them, in order`,
+        { key: 'split.count', nFiles, nGiven: sources.length },
+      );
+    }
     const { weightsBytes, ...model } = unwrap(loader.modelInfo());
-    return { model, weightsBytes, ...unwrap(loader.planSession(session)) };
+    return { model, fileBytes, weightsBytes, ...unwrap(loader.planSession(session)) };
   } finally {
     loader.delete();
   }

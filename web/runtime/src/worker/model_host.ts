@@ -5,8 +5,8 @@ import { AbortedError, BadOptionError } from '../errors.js';
 import type { LoadedModel, SessionOptionsWire } from '../protocol.js';
 import type { EngineStats, Timings } from '../types.js';
 import { DropMemory } from './chat_prompt.js';
-import type { TextTools } from './load_model.js';
 import { SerialQueue } from './queue.js';
+import type { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
 
 export class SessionHost {
@@ -97,7 +97,11 @@ export class ModelHost {
     const { weightsBytes, ...model } = this.#model.info();
     const plan = this.session(DEFAULT_SESSION).wasm.plan();
     return {
-      model: { ...model, hasChatTemplate: this.text.template.source !== undefined },
+      model: {
+        ...model,
+        hasTokenizer: this.text.hasTokenizer,
+        hasChatTemplate: this.text.hasChatTemplate,
+      },
       memory: {
         weightsBytes,
         kvCacheBytes: plan.kvCacheBytes,
