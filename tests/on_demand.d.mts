@@ -1,0 +1,1 @@
+export function installOnDemand(folder: string): void;
