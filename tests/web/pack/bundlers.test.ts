@@ -7,8 +7,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { responseHeaders, serve } from '../../../web/serve.mjs';
 import { type Outcome, openApp, startChromium } from './chromium.js';
 import { filesUnder, type PackedApp, packApp } from './packed_app.js';
+import { buildWithWebpack } from './webpack_build.js';
 
 const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' data:";
+/** Webpack is fetched when this test first runs. */
+const INSTALL_TIMEOUT_MS = 300_000;
 const ANSWER = /tiny language model/;
 
 let app: PackedApp;
@@ -85,4 +88,28 @@ describe('Vite, default configuration', () => {
       filesUnder(path.join(app.root, 'dist')).filter((name) => name.endsWith('.wasm')),
     ).toHaveLength(4);
   });
+});
+
+describe('webpack, default configuration', () => {
+  it(
+    'build, isolated and not',
+    async () => {
+      const folder = path.join(app.root, 'webpack');
+      const warnings = await buildWithWebpack(folder);
+      // The hint that a .wasm file has more than 244 KiB is true and cannot be helped.
+      expect(warnings.filter((text) => !text.startsWith('asset size limit'))).toEqual([]);
+      for (const [, isolation] of ISOLATION) {
+        const mounts = { '/': folder, '/dist/': path.join(folder, 'dist') };
+        const server = await serve({ mounts, isolation, contentSecurityPolicy: POLICY });
+        try {
+          expectAnswer(await openApp(browser, server.url), isolation);
+        } finally {
+          await server.close();
+        }
+      }
+      const built = filesUnder(path.join(folder, 'dist'));
+      expect(built.filter((name) => name.endsWith('.wasm'))).toHaveLength(4);
+    },
+    INSTALL_TIMEOUT_MS,
+  );
 });

@@ -54,7 +54,7 @@ function npm(args: string[], cwd: string): string {
   return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Folder `plain` is a page without a build step; `src` is an app for bundlers. */
+/** Folder `plain` is a page without a build step; `src` is an app for Vite, `webpack/src` one for webpack. */
 export function packApp(): PackedApp {
   if (!existsSync(path.join(packageDir, 'dist/index.js'))) {
     throw new Error('the package is not built: run `npm run build`');
@@ -68,6 +68,8 @@ export function packApp(): PackedApp {
 
   write(root, 'index.html', html('/src/main.ts'));
   write(root, 'src/main.ts', `import { Engine } from 'headlight-wasm';\n${MAIN}`);
+  write(root, 'webpack/index.html', html('/dist/main.js'));
+  write(root, 'webpack/src/index.js', `import { Engine } from 'headlight-wasm';\n${MAIN}`);
   write(root, 'plain/index.html', html('./main.js'));
   write(root, 'plain/main.js', `import { Engine } from './headlight-wasm/index.js';\n${MAIN}`);
   cpSync(
@@ -78,6 +80,7 @@ export function packApp(): PackedApp {
   mkdirSync(path.join(root, 'public'));
   cpSync(defaultModel, path.join(root, 'public/model.gguf'));
   cpSync(defaultModel, path.join(root, 'plain/model.gguf'));
+  cpSync(defaultModel, path.join(root, 'webpack/model.gguf'));
   return {
     root,
     files: packed.files,
