@@ -30,6 +30,7 @@ function result(changes: Partial<BenchResult> = {}): BenchResult {
         tiedHead: true,
         layers: [],
         parametersUsed: 1e6,
+        hasTokenizer: true,
         hasChatTemplate: false,
       },
       runtime: {
