@@ -11,6 +11,7 @@ namespace {
 // Row groups of a task are a multiple of this: 16 rows are one cache line of y, so threads do not
 // share lines.
 constexpr size_t kTaskGroupsUnit = kAlignment / sizeof(float) / kRowGroup;
+static_assert(kTaskGroupsUnit % kStripGroups == 0, "a task has whole strips");
 // Tasks a thread, so that one that is slow or comes late leaves its rest to the others.
 constexpr size_t kTasksPerThread = 4;
 // Products of codes (multiply-adds) below which a task costs more to hand out than to do: about 5

@@ -19,19 +19,17 @@ namespace {
 // 1x6 the best or equal to it in Chromium, for 8 and for 4 bits (tests/bench/README.md).
 constexpr size_t kTileGroups = 2;
 constexpr size_t kTileTokens = 4;
-// The same for one token. In the second-level cache more groups are faster, since they share what
-// is made of the activations (1: 19 GB/s, 2: 25, 4: 27), but from memory several streams side by
-// side defeat the prefetcher (1: 18.5 GB/s, 4: 9.5), and memory is where the weights of a model
-// are.
-constexpr size_t kVectorGroups = 1;
+// The same for one token: a strip, whose groups share what is made of the activations.
+constexpr size_t kVectorGroups = kStripGroups;
 // Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a
 // second-level cache of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;
 
 template <typename Activation>
 struct Tile {
-  const uint8_t* group;  // first group's bytes
-  size_t group_bytes;
+  const uint8_t* w_scales;  // first group's, of the first block
+  const uint8_t* codes;     // likewise
+  size_t block_bytes;       // from a block to the next
   size_t n_blocks;
   const Activation* x;  // first token's codes
   const float* scales;  // first token's scales
@@ -52,11 +50,7 @@ template <class Dot, size_t kGroups, size_t kTokens>
 HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t block,
                           const typename Dot::Constants& constants,
                           VecI32 (&out)[kTokens][kGroups]) {
-  const uint8_t* codes[kGroups];
-  for (size_t g = 0; g < kGroups; ++g) {
-    codes[g] = PinPointer(tile.group + g * tile.group_bytes + CodesOffset(tile.n_blocks) +
-                          block * Dot::kBlockBytes);
-  }
+  const uint8_t* codes = PinPointer(tile.codes + block * tile.block_bytes);
   const typename Dot::Activation* x[kTokens];
   for (size_t t = 0; t < kTokens; ++t) {
     x[t] = PinPointer(tile.x + (t * tile.n_blocks + block) * kBlockCols);
@@ -73,7 +67,8 @@ HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t blo
     for (size_t t = 0; t < kTokens; ++t) {
       const typename Dot::Inputs inputs(x[t] + v * kStepCols);
       for (size_t g = 0; g < kGroups; ++g) {
-        const typename Dot::Weights weights(codes[g] + v * kVectorBytes, constants);
+        const typename Dot::Weights weights(codes + g * Dot::kBlockBytes + v * kVectorBytes,
+                                            constants);
         sums[t][g] = Dot::Accumulate(weights, inputs, sums[t][g]);
       }
     }
@@ -100,9 +95,9 @@ HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
     VecI32 sums[kTokens][kGroups];
     BlockSums<Dot>(tile, block, constants, sums);
     VecF32 w_scales[kGroups];
+    const uint8_t* scales = tile.w_scales + block * tile.block_bytes;
     for (size_t g = 0; g < kGroups; ++g) {
-      const uint8_t* scales = tile.group + g * tile.group_bytes + block * kScaleBlockBytes;
-      w_scales[g] = LoadF16x4(scales, f16_constants);
+      w_scales[g] = LoadF16x4(scales + g * kScaleBlockBytes, f16_constants);
     }
     for (size_t t = 0; t < kTokens; ++t) {
       const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.n_blocks + block]);
@@ -153,7 +148,7 @@ const Activation* Codes(const Activations& x, size_t token) {
   }
 }
 
-// Tiles of kGroups x kTokens over a range; the groups that are left over go one by one.
+// Tiles of kGroups x kTokens over a range; the groups of a strip that are left over go one by one.
 template <class Dot, size_t kGroups, size_t kTokens>
 void RunRange(const RowRange& range) {
   using Activation = typename Dot::Activation;
@@ -162,7 +157,6 @@ void RunRange(const RowRange& range) {
   const size_t token_bytes = shape.n_blocks * kBlockCols * sizeof(Activation);
   const size_t token_block = std::max(RoundUp(kTokenBlockBytes / token_bytes, kTokens), kTokens);
   Tile<Activation> tile{};
-  tile.group_bytes = GroupBytes(shape.family, shape.n_blocks);
   tile.n_blocks = shape.n_blocks;
   tile.y_stride = range.y_stride;
   tile.never = kBlockCols;
@@ -172,11 +166,16 @@ void RunRange(const RowRange& range) {
     tile.scales = x.scales(token);
     tile.sums = x.sums(token);
     for (size_t group = range.group_begin; group < range.group_end;) {
+      const StripLayout strip = StripOf(shape, group);
+      const uint8_t* data = range.w->data + StripOffset(shape, group);
+      const size_t strip_group = group % kStripGroups;
       const size_t row = group * kRowGroup;
-      tile.group = range.w->data + group * tile.group_bytes;
+      tile.block_bytes = strip.block_bytes;
+      tile.w_scales = data + strip_group * kScaleBlockBytes;
+      tile.codes = data + strip.scale_bytes + strip_group * Dot::kBlockBytes;
       tile.n_rows = shape.n_rows - row;
       tile.y = range.y + token * range.y_stride + row;
-      if (range.group_end - group >= kGroups) {
+      if (std::min(strip.n_groups - strip_group, range.group_end - group) >= kGroups) {
         RunTokens<Dot, kGroups, kTokens>(tile, n_tokens);
         group += kGroups;
       } else {

@@ -12,17 +12,15 @@ namespace headlight {
 namespace {
 
 constexpr size_t kTileGroups = 2;
+static_assert(kStripGroups % kTileGroups == 0, "a tile is part of one strip");
 constexpr size_t kTileTokens = 4;
-// Row groups of one token together: as many chains as cover a multiply-add's latency, sharing each
-// activation.
-constexpr size_t kVectorGroups = 4;
 // Columns widened at a time: two groups of them as floats are 4 KiB, well inside a first-level
 // cache.
 constexpr size_t kPanelCols = 128;
 
 struct Panel {
-  const float* w;  // [groups][n_cols][4], groups w_stride elements apart
-  size_t w_stride;
+  const float* w;          // [n_cols][groups][4]
+  size_t w_column_stride;  // elements from a column to the next
   size_t n_cols;
   const float* x;  // first token's activations at the panel's first column
   size_t x_stride;
@@ -45,7 +43,7 @@ void RunTile(const Panel& panel) {
   for (size_t c = 0; c < panel.n_cols; ++c) {
     VecF32 w[kGroups];
     for (size_t g = 0; g < kGroups; ++g) {
-      w[g] = hn::Load(df, panel.w + g * panel.w_stride + c * kRowGroup);
+      w[g] = hn::Load(df, panel.w + c * panel.w_column_stride + g * kRowGroup);
     }
     for (size_t t = 0; t < kTokens; ++t) {
       const VecF32 x = hn::Set(df, panel.x[t * panel.x_stride + c]);
@@ -89,25 +87,24 @@ struct BF16Source {
   HWY_INLINE VecF32 Load(const uint8_t* at) const { return LoadBF16x4(at); }
 };
 
-// One token against kGroups row groups of a plain family, straight from the packed weights: the
-// tiles' sums in the tiles' order.
+// One token against kGroups row groups of a strip of a plain family, straight from the packed
+// weights: the tiles' sums in the tiles' order.
 template <class Source, size_t kGroups>
 HWY_NOINLINE void RunVector(const RowRange& range, size_t group) {
   const PackedShape& shape = range.w->shape;
-  const size_t group_bytes = shape.n_blocks * kBlockCols * Source::kColumnBytes;
+  const size_t column_bytes = StripOf(shape, group).n_groups * Source::kColumnBytes;
   const Source source;
   const float* x = range.x->row(0);
-  const uint8_t* w[kGroups];
+  const uint8_t* w =
+      range.w->data + StripOffset(shape, group) + group % kStripGroups * Source::kColumnBytes;
   VecF32 sums[kGroups];
-  for (size_t g = 0; g < kGroups; ++g) {
-    w[g] = range.w->data + (group + g) * group_bytes;
-    sums[g] = hn::Zero(F32x4());
-  }
+  for (size_t g = 0; g < kGroups; ++g) sums[g] = hn::Zero(F32x4());
   for (size_t c = 0; c < shape.n_cols; ++c) {
     const VecF32 splat = hn::Set(F32x4(), x[c]);
     for (size_t g = 0; g < kGroups; ++g) {
-      sums[g] = MulAdd(source.Load(w[g] + c * Source::kColumnBytes), splat, sums[g]);
+      sums[g] = MulAdd(source.Load(w + g * Source::kColumnBytes), splat, sums[g]);
     }
+    w += column_bytes;
   }
   for (size_t g = 0; g < kGroups; ++g) {
     const size_t row = (group + g) * kRowGroup;
@@ -118,29 +115,40 @@ HWY_NOINLINE void RunVector(const RowRange& range, size_t group) {
 template <class Source>
 void RunVectors(const RowRange& range) {
   size_t group = range.group_begin;
-  for (; group + kVectorGroups <= range.group_end; group += kVectorGroups) {
-    RunVector<Source, kVectorGroups>(range, group);
+  for (; group + kStripGroups <= range.group_end; group += kStripGroups) {
+    RunVector<Source, kStripGroups>(range, group);
   }
   for (; group < range.group_end; ++group) RunVector<Source, 1>(range, group);
 }
 
-// out[n_cols][4] = columns [begin, begin + n_cols) of a group of a plain 16-bit family.
+// Where the row groups of a tile stand in their strip, and where their floats go: [columns][4],
+// columns out_stride elements apart.
+struct Widening {
+  const PackedShape& shape;
+  const uint8_t* strip;
+  StripLayout layout;
+  size_t strip_group;
+  float* out;
+  size_t out_stride;
+};
+
+// Columns [begin, begin + n_cols) of a group of a plain 16-bit family.
 template <class Source>
-void WidenPlain(const uint8_t* group, size_t begin, size_t n_cols, float* out) {
+void WidenPlain(const Widening& to, size_t begin, size_t n_cols) {
   const Source source;
-  const uint8_t* src = group + begin * Source::kColumnBytes;
+  const size_t column_bytes = to.layout.n_groups * Source::kColumnBytes;
+  const uint8_t* src = to.strip + begin * column_bytes + to.strip_group * Source::kColumnBytes;
   for (size_t c = 0; c < n_cols; ++c) {
-    hn::Store(source.Load(src + c * Source::kColumnBytes), F32x4(), out + c * kRowGroup);
+    hn::Store(source.Load(src + c * column_bytes), F32x4(), to.out + c * to.out_stride);
   }
 }
 
-// out[4][4]: four columns of the four rows, code minus `offset` times the row's scale.
-HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out) {
+// Four columns of the four rows, code minus `offset` times the row's scale.
+HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out, size_t stride) {
   const F32x4 df;
   const VecI32 minus = hn::Set(I32x4(), offset);
   const auto store = [&](VecI32 code, size_t column) {
-    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df,
-              out + column * kRowGroup);
+    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df, out + column * stride);
   };
   store(hn::ShiftRight<24>(hn::ShiftLeft<24>(codes)), 0);
   store(hn::ShiftRight<24>(hn::ShiftLeft<16>(codes)), 1);
@@ -148,53 +156,59 @@ HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out
   store(hn::ShiftRight<24>(codes), 3);
 }
 
-void WidenBlock(const PackedShape& shape, const uint8_t* group, size_t block, float* out) {
-  const VecF32 scale = LoadF16x4(group + block * kScaleBlockBytes, F16Constants());
-  const uint8_t* codes = group + CodesOffset(shape.n_blocks) + block * CodeBlockBytes(shape.family);
-  const bool is_p8 = shape.family == PackedFamily::kP8;
+void WidenBlock(const Widening& to, size_t block, float* out) {
+  const PackedFamily family = to.shape.family;
+  const uint8_t* data = to.strip + block * to.layout.block_bytes;
+  const VecF32 scale = LoadF16x4(data + to.strip_group * kScaleBlockBytes, F16Constants());
+  const uint8_t* codes = data + to.layout.scale_bytes + to.strip_group * CodeBlockBytes(family);
+  const size_t stride = to.out_stride;
   const U8x16 d8;
-  const auto flip = hn::Set(d8, P8Flip(shape.form));
+  const auto flip = hn::Set(d8, P8Flip(to.shape.form));
   const auto low_bits = hn::Set(d8, 15);
-  for (size_t v = 0; v < CodeBlockBytes(shape.family) / kVectorBytes; ++v) {
+  for (size_t v = 0; v < CodeBlockBytes(family) / kVectorBytes; ++v) {
     const auto bytes = hn::Load(d8, codes + v * kVectorBytes);
-    float* to = out + v * kStepCols * kRowGroup;
-    if (is_p8) {
-      WidenStep(hn::BitCast(I32x4(), hn::Xor(bytes, flip)), 0, scale, to);
+    float* step = out + v * kStepCols * stride;
+    if (family == PackedFamily::kP8) {
+      WidenStep(hn::BitCast(I32x4(), hn::Xor(bytes, flip)), 0, scale, step, stride);
     } else {
       const auto low = hn::And(bytes, low_bits);
       const auto high = hn::And(hn::ShiftRight<4>(bytes), low_bits);
-      WidenStep(hn::BitCast(I32x4(), low), kP4Offset, scale, to);
-      WidenStep(hn::BitCast(I32x4(), high), kP4Offset, scale, to + kBlockCols / 2 * kRowGroup);
+      WidenStep(hn::BitCast(I32x4(), low), kP4Offset, scale, step, stride);
+      WidenStep(hn::BitCast(I32x4(), high), kP4Offset, scale, step + kBlockCols / 2 * stride,
+                stride);
     }
   }
 }
 
-void WidenPanel(const PackedShape& shape, const uint8_t* group, size_t begin, size_t n_cols,
-                float* out) {
-  if (shape.family == PackedFamily::kF16) {
-    WidenPlain<F16Source>(group, begin, n_cols, out);
-  } else if (shape.family == PackedFamily::kBF16) {
-    WidenPlain<BF16Source>(group, begin, n_cols, out);
+void WidenPanel(const Widening& to, size_t begin, size_t n_cols) {
+  if (to.shape.family == PackedFamily::kF16) {
+    WidenPlain<F16Source>(to, begin, n_cols);
+  } else if (to.shape.family == PackedFamily::kBF16) {
+    WidenPlain<BF16Source>(to, begin, n_cols);
   } else {
     for (size_t c = 0; c < n_cols; c += kBlockCols) {
-      WidenBlock(shape, group, (begin + c) / kBlockCols, out + c * kRowGroup);
+      WidenBlock(to, (begin + c) / kBlockCols, to.out + c * to.out_stride);
     }
   }
 }
 
-// One tile of row groups against all tokens.
+// One tile of row groups, all of one strip, against all tokens.
 template <size_t kGroups>
 void RunGroups(const RowRange& range, size_t group) {
   const PackedShape& shape = range.w->shape;
   const Activations& x = *range.x;
-  const size_t group_bytes = GroupBytes(shape.family, shape.n_blocks);
-  const uint8_t* data = range.w->data + group * group_bytes;
+  alignas(kAlignment) float widened[kGroups * kPanelCols * kRowGroup];
+  Widening widening{shape,
+                    range.w->data + StripOffset(shape, group),
+                    StripOf(shape, group),
+                    group % kStripGroups,
+                    widened,
+                    kGroups * kRowGroup};
   Panel panel{};
   panel.x_stride = x.n_tokens() > 1 ? static_cast<size_t>(x.row(1) - x.row(0)) : 0;
   panel.y = range.y + group * kRowGroup;
   panel.y_stride = range.y_stride;
   panel.n_rows = shape.n_rows - group * kRowGroup;
-  alignas(kAlignment) float widened[kGroups * kPanelCols * kRowGroup];
   const bool is_f32 = shape.family == PackedFamily::kF32;
   const size_t panel_cols = is_f32 ? shape.n_cols : kPanelCols;
   for (size_t begin = 0; begin < shape.n_cols; begin += panel_cols) {
@@ -202,15 +216,17 @@ void RunGroups(const RowRange& range, size_t group) {
     panel.is_first = begin == 0;
     panel.x = x.row(0) + begin;
     if (is_f32) {
-      panel.w = reinterpret_cast<const float*>(data);
-      panel.w_stride = group_bytes / sizeof(float);
+      panel.w = reinterpret_cast<const float*>(widening.strip) + widening.strip_group * kRowGroup;
+      panel.w_column_stride = widening.layout.n_groups * kRowGroup;
     } else {
       for (size_t g = 0; g < kGroups; ++g) {
-        WidenPanel(shape, data + g * group_bytes, begin, panel.n_cols,
-                   widened + g * kPanelCols * kRowGroup);
+        Widening one = widening;
+        one.strip_group += g;
+        one.out += g * kRowGroup;
+        WidenPanel(one, begin, panel.n_cols);
       }
       panel.w = widened;
-      panel.w_stride = kPanelCols * kRowGroup;
+      panel.w_column_stride = kGroups * kRowGroup;
     }
     RunTokens<kGroups>(panel, x.n_tokens());
   }
@@ -226,6 +242,7 @@ void MatMulFloats(const RowRange& range) noexcept {
     if (family == PackedFamily::kBF16) return RunVectors<BF16Source>(range);
   }
   size_t group = range.group_begin;
+  // Ranges begin with a strip, and a strip's groups are a multiple of a tile's.
   for (; group + kTileGroups <= range.group_end; group += kTileGroups) {
     RunGroups<kTileGroups>(range, group);
   }

@@ -11,15 +11,16 @@
 namespace headlight {
 namespace {
 
-// A run of whole file blocks of one row on its way into its group.
+// A run of whole file blocks of one row on its way into its strip.
 struct Run {
   const uint8_t* src;  // n_blocks file blocks
   size_t n_blocks;
-  uint8_t* group;       // the row group's first byte
-  size_t lane;          // row % kRowGroup
-  size_t first_block;   // place of the first block in its row, in file blocks
-  size_t codes_offset;  // CodesOffset of the matrix
-  uint8_t flip;         // P8Flip of the matrix
+  uint8_t* strip;  // the strip's first byte
+  StripLayout layout;
+  size_t group;        // of the strip
+  size_t lane;         // row % kRowGroup
+  size_t first_block;  // place of the first block in its row, in file blocks
+  uint8_t flip;        // P8Flip of the matrix
 };
 
 constexpr size_t kFileScaleBytes = 2;
@@ -50,8 +51,9 @@ bool PackCodes(const Run& run) {
   constexpr size_t kFileBlock = kFileScaleBytes + kWords * sizeof(uint32_t);
   const uint32_t flip = run.flip * 0x01010101u;
   const uint8_t* src = run.src;
-  uint8_t* scales = run.group + run.first_block * kScaleBlockBytes + run.lane * sizeof(uint16_t);
-  uint8_t* codes = run.group + run.codes_offset + run.first_block * kWords * kVectorBytes +
+  uint8_t* block = run.strip + run.first_block * run.layout.block_bytes;
+  uint8_t* scales = block + (run.group * kRowGroup + run.lane) * sizeof(uint16_t);
+  uint8_t* codes = block + run.layout.scale_bytes + run.group * kWords * kVectorBytes +
                    run.lane * sizeof(uint32_t);
   bool finite = true;
   for (size_t b = 0; b < run.n_blocks; ++b) {
@@ -60,8 +62,8 @@ bool PackCodes(const Run& run) {
     std::memcpy(scales, &scale, sizeof(scale));
     ScatterWords<kWords>(src + kFileScaleBytes, flip, codes);
     src += kFileBlock;
-    scales += kScaleBlockBytes;
-    codes += kWords * kVectorBytes;
+    scales += run.layout.block_bytes;
+    codes += run.layout.block_bytes;
   }
   return finite;
 }
@@ -76,12 +78,14 @@ bool PackQ4_0(const Run& run) {
 
 template <typename T, T kExponentMask>
 bool PackPlain(const Run& run) {
-  uint8_t* dst = run.group + (run.first_block * kRowGroup + run.lane) * sizeof(T);
+  const size_t column_bytes = run.layout.n_groups * kRowGroup * sizeof(T);
+  uint8_t* dst =
+      run.strip + run.first_block * column_bytes + (run.group * kRowGroup + run.lane) * sizeof(T);
   bool finite = true;
   for (size_t i = 0; i < run.n_blocks; ++i) {
     const T value = LoadAs<T>(run.src + i * sizeof(T));
     finite &= (value & kExponentMask) != kExponentMask;
-    std::memcpy(dst + i * kRowGroup * sizeof(T), &value, sizeof(T));
+    std::memcpy(dst + i * column_bytes, &value, sizeof(T));
   }
   return finite;
 }
@@ -184,7 +188,9 @@ PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm fo
   if (n_padded > (std::numeric_limits<size_t>::max() - kAlignment) / sizeof(float)) {
     ThrowBadShape("is too large for this machine's address space", n_rows, n_cols);
   }
-  shape.bytes = RoundUp(shape.n_row_groups * GroupBytes(shape.family, shape.n_blocks), kAlignment);
+  const size_t last = shape.n_row_groups - 1;
+  shape.bytes = RoundUp(
+      StripOffset(shape, last) + shape.n_blocks * StripOf(shape, last).block_bytes, kAlignment);
   return shape;
 }
 
@@ -225,14 +231,15 @@ size_t PackedWriter::Append(std::span<const uint8_t> bytes) {
 }
 
 void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
-  const size_t group_bytes = GroupBytes(shape_.family, shape_.n_blocks);
+  const size_t group = row_ / kRowGroup;
   const FileType* file_type = FindFileType(type_);
   Run run{src,
           n_blocks,
-          dst_ + row_ / kRowGroup * group_bytes,
+          dst_ + StripOffset(shape_, group),
+          StripOf(shape_, group),
+          group % kStripGroups,
           row_ % kRowGroup,
           next_block_,
-          CodesOffset(shape_.n_blocks),
           P8Flip(shape_.form)};
   if (!file_type->pack(run)) {
     // Rare: once more, block by block, to name the place.
@@ -248,11 +255,14 @@ void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
 
 void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
   const PackedShape& shape = w.shape;
-  const uint8_t* group = w.data + row / kRowGroup * GroupBytes(shape.family, shape.n_blocks);
-  const size_t lane = row % kRowGroup;
+  const size_t group = row / kRowGroup;
+  const uint8_t* strip = w.data + StripOffset(shape, group);
+  const StripLayout layout = StripOf(shape, group);
+  const size_t strip_row = row % kStripRows;
   if (!HasCodes(shape.family)) {
+    const size_t element_bytes = PlainElementBytes(shape.family);
     for (size_t col = 0; col < shape.n_cols; ++col) {
-      const uint8_t* at = group + (col * kRowGroup + lane) * PlainElementBytes(shape.family);
+      const uint8_t* at = strip + (col * layout.n_groups * kRowGroup + strip_row) * element_bytes;
       out[col] = shape.family == PackedFamily::kF32   ? LoadAs<float>(at)
                  : shape.family == PackedFamily::kF16 ? F32FromF16(LoadAs<uint16_t>(at))
                                                       : F32FromBF16(LoadAs<uint16_t>(at));
@@ -261,10 +271,12 @@ void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
   }
   const uint8_t flip = P8Flip(shape.form);
   const bool is_p8 = shape.family == PackedFamily::kP8;
+  const size_t lane = row % kRowGroup;
   for (size_t b = 0; b < shape.n_blocks; ++b) {
-    const uint8_t* scale_at = group + b * kScaleBlockBytes + lane * sizeof(uint16_t);
-    const float scale = F32FromF16(LoadAs<uint16_t>(scale_at));
-    const uint8_t* codes = group + CodesOffset(shape.n_blocks) + b * CodeBlockBytes(shape.family);
+    const uint8_t* block = strip + b * layout.block_bytes;
+    const float scale = F32FromF16(LoadAs<uint16_t>(block + strip_row * sizeof(uint16_t)));
+    const uint8_t* codes =
+        block + layout.scale_bytes + group % kStripGroups * CodeBlockBytes(shape.family);
     for (size_t c = 0; c < kBlockCols; ++c) {
       const size_t step_col = is_p8 ? c : c % (kBlockCols / 2);
       const uint8_t byte =

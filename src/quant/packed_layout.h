@@ -1,16 +1,15 @@
 // Where things stand inside a packed matrix; for the packer, DecodeRow and the kernels only.
 //
-// A matrix is a sequence of row groups (kRowGroup rows each), one after the other, so that reading
-// it from first to last row is one forward stream. Inside a group, lane r of every 4-lane unit
-// belongs to the group's row r:
-// - kP8: f16 scales [n_blocks][4], padded to 16 bytes, then codes [n_blocks][8 steps][4 rows][4
+// A matrix is a sequence of strips of kStripGroups row groups (the last strip has the groups that
+// are left), each a sequence of blocks of kBlockCols columns, so that reading it from first to last
+// row is one forward stream even where a kernel takes a whole strip at once. Inside a strip of n
+// groups, lane r of every 4-lane unit belongs to the group's row r:
+// - kP8: blocks of f16 scales [n][4], padded to 16 bytes, then codes [n][8 steps][4 rows][4
 //   columns] int8. Step s holds columns 4s..4s+3 of the block. Stored as w ^ 0x80, or as w for
 //   DotForm::kSigned.
-// - kP4: the same scales, then codes [n_blocks][4 steps][4 rows][4 bytes]. Byte i of step s holds
-//   column 4s+i in its low nibble and column 16+4s+i in its high one, each as w + 8.
-// - kF32, kF16, kBF16: [n_blocks * 32 columns][4 rows].
-// Scales come first: they are read a little before their codes, where a prefetcher that follows the
-// stream has them.
+// - kP4: the same scales, then codes [n][4 steps][4 rows][4 bytes]. Byte i of step s holds column
+//   4s+i in its low nibble and column 16+4s+i in its high one, each as w + 8.
+// - kF32, kF16, kBF16: [n_blocks * 32 columns][n][4 rows].
 #ifndef HEADLIGHT_QUANT_PACKED_LAYOUT_H_
 #define HEADLIGHT_QUANT_PACKED_LAYOUT_H_
 
@@ -45,15 +44,36 @@ constexpr size_t CodeBlockBytes(PackedFamily family) {
   return family == PackedFamily::kP8 ? kP8BlockBytes : kP4BlockBytes;
 }
 
-// Offset of the codes from the group's start; a multiple of 16, so that no vector straddles a cache
-// line.
-constexpr size_t CodesOffset(size_t n_blocks) {
-  return RoundUp(n_blocks * kScaleBlockBytes, kVectorBytes);
+// Row groups that a matvec kernel takes at once.
+inline constexpr size_t kStripGroups = 4;
+inline constexpr size_t kStripRows = kStripGroups * kRowGroup;
+
+// One strip of a matrix.
+struct StripLayout {
+  size_t n_groups;
+  size_t scale_bytes;  // kP8, kP4: of a block; a multiple of 16, so that no vector of codes
+                       // straddles a cache line
+  size_t block_bytes;  // of a block of kBlockCols columns, scales included
+
+  constexpr StripLayout(PackedFamily family, size_t groups)
+      : n_groups(groups),
+        scale_bytes(HasCodes(family) ? RoundUp(groups * kScaleBlockBytes, kVectorBytes) : 0),
+        block_bytes(HasCodes(family)
+                        ? scale_bytes + groups * CodeBlockBytes(family)
+                        : groups * kBlockCols * kRowGroup * PlainElementBytes(family)) {}
+};
+
+// Of the strip that holds row group `group`.
+constexpr StripLayout StripOf(const PackedShape& shape, size_t group) {
+  const size_t first = group / kStripGroups * kStripGroups;
+  const size_t n_left = shape.n_row_groups - first;
+  return StripLayout(shape.family, n_left < kStripGroups ? n_left : kStripGroups);
 }
 
-constexpr size_t GroupBytes(PackedFamily family, size_t n_blocks) {
-  return HasCodes(family) ? CodesOffset(n_blocks) + n_blocks * CodeBlockBytes(family)
-                          : n_blocks * kBlockCols * kRowGroup * PlainElementBytes(family);
+// Offset of that strip from the matrix's start.
+constexpr size_t StripOffset(const PackedShape& shape, size_t group) {
+  return group / kStripGroups * shape.n_blocks *
+         StripLayout(shape.family, kStripGroups).block_bytes;
 }
 
 constexpr uint8_t P8Flip(DotForm form) { return form == DotForm::kSigned ? 0 : kP8Flip; }
