@@ -1,4 +1,5 @@
 // Activations: f32 rows and, when a matrix of codes asks for it, their 8-bit form.
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,42 +13,71 @@ using VecF32 = hn::Vec<F32x4>;
 using VecI32 = hn::Vec<I32x4>;
 
 constexpr size_t kLanes = 4;
-constexpr size_t kBlockVectors = kBlockCols / kLanes;
+constexpr size_t kHalfVectors = kHalfCols / kLanes;
 
 // Blocks below this count as zero: 127 / max must not overflow, and nothing that small survives a
 // norm.
 constexpr float kSmallestMax = 1e-30f;
 
+// Where a block goes.
 struct BlockOut {
   int8_t* codes;  // [32]
   float* scale;
+  int16_t* multipliers;  // [2]
   int32_t* sum;
 };
 
-// x[32] -> codes, scale and sum.
-HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
+HWY_INLINE float LargestOf(const VecF32 (&v)[kHalfVectors]) {
+  VecF32 largest = hn::Abs(v[0]);
+  for (size_t i = 1; i < kHalfVectors; ++i) largest = hn::Max(largest, hn::Abs(v[i]));
+  return hn::ReduceMax(F32x4(), largest);
+}
+
+// Codes of half a block; returns their sum, four parts of it.
+HWY_INLINE VecI32 RoundHalf(const VecF32 (&v)[kHalfVectors], float inverse, int8_t* codes) {
   const F32x4 df;
   const I32x4 di;
-  VecF32 v[kBlockVectors];
-  for (size_t i = 0; i < kBlockVectors; ++i) v[i] = hn::LoadU(df, x + i * kLanes);
-  VecF32 largest = hn::Abs(v[0]);
-  for (size_t i = 1; i < kBlockVectors; ++i) largest = hn::Max(largest, hn::Abs(v[i]));
-  const float max = hn::ReduceMax(df, largest);
-  const bool is_zero = !(max >= kSmallestMax);
-  const VecF32 inverse = hn::Set(df, is_zero ? 0.0f : 127.0f / max);
+  const hn::FixedTag<int16_t, 4> d16;
+  const hn::FixedTag<int8_t, 4> d8;
   // Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits.
   const VecF32 magic = hn::Set(df, 12582912.0f);
   const VecI32 magic_bits = hn::BitCast(di, magic);
   VecI32 sum = hn::Zero(di);
-  const hn::FixedTag<int16_t, 4> d16;
-  const hn::FixedTag<int8_t, 4> d8;
-  for (size_t i = 0; i < kBlockVectors; ++i) {
-    const VecF32 rounded = hn::Add(hn::Mul(v[i], inverse), magic);
+  for (size_t i = 0; i < kHalfVectors; ++i) {
+    const VecF32 rounded = hn::Add(hn::Mul(v[i], hn::Set(df, inverse)), magic);
     const VecI32 code = hn::Sub(hn::BitCast(di, rounded), magic_bits);
     sum = hn::Add(sum, code);
-    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, code)), d8, out.codes + i * kLanes);
+    hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, code)), d8, codes + i * kLanes);
   }
-  *out.scale = is_zero ? 0.0f : max / 127.0f;
+  return sum;
+}
+
+// x[32] -> codes, scale, multipliers and sum.
+HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
+  const I32x4 di;
+  VecF32 v[kBlockHalves][kHalfVectors];
+  float largest[kBlockHalves];
+  for (size_t half = 0; half < kBlockHalves; ++half) {
+    for (size_t i = 0; i < kHalfVectors; ++i) {
+      v[half][i] = hn::LoadU(F32x4(), x + half * kHalfCols + i * kLanes);
+    }
+    largest[half] = LargestOf(v[half]);
+  }
+  const float max = largest[0] < largest[1] ? largest[1] : largest[0];
+  const bool is_zero = !(max >= kSmallestMax);
+  constexpr float kSteps = 127.0f * kMaxMultiplier;
+  VecI32 sum = hn::Zero(di);
+  for (size_t half = 0; half < kBlockHalves; ++half) {
+    // Divided first: neither overflows whatever is finite.
+    const float share = is_zero ? 0.0f : std::ceil(largest[half] / max * kMaxMultiplier);
+    const float multiplier = share < 1.0f ? 1.0f : share;
+    const float inverse = is_zero ? 0.0f : kSteps / max / multiplier;
+    const int32_t m = static_cast<int32_t>(multiplier);
+    out.multipliers[half] = static_cast<int16_t>(m);
+    sum = hn::Add(
+        sum, hn::Mul(RoundHalf(v[half], inverse, out.codes + half * kHalfCols), hn::Set(di, m)));
+  }
+  *out.scale = is_zero ? 0.0f : max / kSteps;
   *out.sum = hn::ReduceSum(di, sum);
 }
 
@@ -56,7 +86,7 @@ void QuantiseRow(const float* x, size_t n_cols, BlockOut out) {
   const size_t n_whole = n_cols / kBlockCols;
   for (size_t b = 0; b < n_whole; ++b) {
     QuantiseBlock(x + b * kBlockCols, out);
-    out = {out.codes + kBlockCols, out.scale + 1, out.sum + 1};
+    out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves, out.sum + 1};
   }
   const size_t n_rest = n_cols % kBlockCols;
   if (n_rest == 0) return;
@@ -65,14 +95,16 @@ void QuantiseRow(const float* x, size_t n_cols, BlockOut out) {
   QuantiseBlock(padded, out);
 }
 
-// wide[n]: codes[n] as int16, columns 0, 2, 1, 3 of each four; n a multiple of 16.
-void WidenRow(const int8_t* codes, size_t n, int16_t* wide) {
+// wide[n]: multiplier * codes[n] as int16, columns 0, 2, 1, 3 of each four; n a multiple of 16.
+void WidenRow(const int8_t* codes, const int16_t* multipliers, size_t n, int16_t* wide) {
+  const I16x8 d16;
   const I32x4 di;
-  constexpr size_t kCodes = 16;
-  for (size_t i = 0; i < n; i += kCodes) {
-    const auto pairs = hn::BitCast(I16x8(), hn::Load(I8x16(), codes + i));
-    const auto even = hn::BitCast(di, hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)));
-    const auto odd = hn::BitCast(di, hn::ShiftRight<8>(pairs));
+  for (size_t half = 0; half < n / kHalfCols; ++half) {
+    const size_t i = half * kHalfCols;
+    const auto m = hn::Set(d16, multipliers[half]);
+    const auto pairs = hn::BitCast(d16, hn::Load(I8x16(), codes + i));
+    const auto even = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), m));
+    const auto odd = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(pairs), m));
     int32_t* out = reinterpret_cast<int32_t*>(wide + i);
     hn::Store(hn::InterleaveLower(di, even, odd), di, out);
     hn::Store(hn::InterleaveUpper(di, even, odd), di, out + 4);
@@ -87,6 +119,7 @@ Activations::Activations(size_t max_tokens, size_t max_cols, ActivationType type
   codes_ = AlignedArray<int8_t>(n_blocks * kBlockCols);
   wide_codes_ = AlignedArray<int16_t>(n_blocks * kBlockCols);
   scales_ = AlignedArray<float>(n_blocks);
+  multipliers_ = AlignedArray<int16_t>(n_blocks * kBlockHalves);
   sums_ = AlignedArray<int32_t>(n_blocks);
 }
 
@@ -94,7 +127,8 @@ size_t Activations::WorkspaceBytes(size_t max_tokens, size_t max_cols, Activatio
   if (type == ActivationType::kF32) return 0;
   constexpr size_t kColumnBytes = sizeof(int8_t) + sizeof(int16_t);
   const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
-  return n_blocks * (kBlockCols * kColumnBytes + sizeof(float) + sizeof(int32_t));
+  return n_blocks * (kBlockCols * kColumnBytes + kBlockHalves * sizeof(int16_t) + sizeof(float) +
+                     sizeof(int32_t));
 }
 
 void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept {
@@ -119,10 +153,15 @@ void Activations::Quantise(ThreadPool& pool, bool with_wide) noexcept {
     for (size_t t = task * n_per_task; t < n_tokens_ && t < (task + 1) * n_per_task; ++t) {
       const size_t first = t * n_blocks_;
       int8_t* codes = codes_.data() + first * kBlockCols;
-      if (makes_codes)
-        QuantiseRow(row(t), n_cols_, {codes, scales_.data() + first, sums_.data() + first});
-      if (makes_wide)
-        WidenRow(codes, n_blocks_ * kBlockCols, wide_codes_.data() + first * kBlockCols);
+      int16_t* multipliers = multipliers_.data() + first * kBlockHalves;
+      if (makes_codes) {
+        QuantiseRow(row(t), n_cols_,
+                    {codes, scales_.data() + first, multipliers, sums_.data() + first});
+      }
+      if (makes_wide) {
+        WidenRow(codes, multipliers, n_blocks_ * kBlockCols,
+                 wide_codes_.data() + first * kBlockCols);
+      }
     }
   });
 }

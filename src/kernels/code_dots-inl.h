@@ -4,12 +4,17 @@
 //
 // A struct has:
 // - kBlockBytes: codes of a block.
-// - Activation: int8_t or int16_t, the codes that it reads (Activations::codes or wide_codes).
-// - kOffset: factor of the sum of the activations that turns stored codes into weights.
+// - Activation: int8_t or int16_t, the codes that it reads (Activations::codes or wide_codes, the
+//   latter multiplied already).
+// - kParts: 2 if the halves of a block are summed apart and multiplied then, else 1. kPartSteps:
+//   steps of a part.
+// - kOffset: factor of the block's sum in Activations that turns stored codes into weights.
 // - Constants: vectors that it needs throughout a tile.
-// - Sum, Begin, Finish: the running sum of a block, made from and turned into four int32 (lane =
-//   row). `start` is kOffset * sum(x) in every lane, and has to be in the result.
-// - Weights, Inputs: operands made of vector v of a block's codes, and of x at its column 4v.
+// - Sum, Begin, Finish: the running sum of a part, zero, and turned into four int32 (lane = row);
+//   with two parts times the part's multiplier.
+// - Weights, Inputs: operands of a step of a part. Weights are made of a group's codes of the
+// block,
+//   Inputs of the token's codes of it.
 // - Accumulate: sum + their products.
 #ifndef HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
 #define HEADLIGHT_KERNELS_CODE_DOTS_INL_H_
@@ -18,6 +23,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/matmul.h"
 #include "quant/packed_layout.h"
 #include "simd/relaxed.h"
 
@@ -40,15 +46,16 @@ HWY_INLINE VecU16 LoadCodes(const uint8_t* codes) {
   return hn::BitCast(U16x8(), hn::Load(U8x16(), codes));
 }
 
-// Sums in int32 that start at their offset.
+struct NoConstants {};
+
+// Sums in int32 of products that are multiplied already.
 template <class Constants>
 struct WideSums {
+  static constexpr size_t kParts = 1;
   using Sum = VecI32;
-  static HWY_INLINE Sum Begin(VecI32 start) { return start; }
-  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 /*start*/, const Constants&) { return sum; }
+  static HWY_INLINE Sum Begin() { return hn::Zero(I32x4()); }
+  static HWY_INLINE VecI32 Finish(Sum sum, int16_t /*multiplier*/, const Constants&) { return sum; }
 };
-
-struct NoConstants {};
 
 // A mask of the same 16 bits in each lane.
 template <uint16_t kBits>
@@ -74,19 +81,24 @@ struct WideInputs {
 // and high halves: a mask and a shift make the operands, and each lane stays with its row.
 struct P8Wide : WideSums<MaskConstant<0x00FF>> {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
+  static constexpr size_t kPartSteps = kBlockSteps;
   static constexpr int32_t kOffset = -kP8Offset;
   using Activation = int16_t;
   using Constants = MaskConstant<0x00FF>;
+  template <size_t kPart>
   struct Weights {
     VecU16 even, odd;
-    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
-      const VecU16 w = LoadCodes(codes);
+    HWY_INLINE Weights(const uint8_t* codes, size_t step, const Constants& constants) {
+      const VecU16 w = LoadCodes(codes + step * kVectorBytes);
       even = hn::And(w, constants.mask);
       odd = hn::ShiftRight<8>(w);
     }
   };
-  using Inputs = WideInputs;
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+  template <size_t kPart>
+  struct Inputs : WideInputs {
+    HWY_INLINE Inputs(const int16_t* x, size_t step) : WideInputs(x + step * kStepCols) {}
+  };
+  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const Inputs<0>& x, Sum sum) {
     return WideDot(w.odd, x.odd, WideDot(w.even, x.even, sum));
   }
 };
@@ -95,13 +107,15 @@ struct P8Wide : WideSums<MaskConstant<0x00FF>> {
 // its low byte, c + 1 and c + 17 in its high one, so that masks and shifts alone make the operands.
 struct P4Wide : WideSums<MaskConstant<0x000F>> {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr size_t kPartSteps = kBlockSteps / 2;
   static constexpr int32_t kOffset = -kP4Offset;
   using Activation = int16_t;
   using Constants = MaskConstant<0x000F>;
+  template <size_t kPart>
   struct Weights {
     VecU16 low_even, low_odd, high_even, high_odd;
-    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
-      const VecU16 w = LoadCodes(codes);
+    HWY_INLINE Weights(const uint8_t* codes, size_t step, const Constants& constants) {
+      const VecU16 w = LoadCodes(codes + step * kVectorBytes);
       const VecU16 mask = constants.mask;
       low_even = hn::And(w, mask);
       high_even = hn::And(hn::ShiftRight<4>(w), mask);
@@ -109,11 +123,13 @@ struct P4Wide : WideSums<MaskConstant<0x000F>> {
       high_odd = hn::ShiftRight<12>(w);
     }
   };
+  template <size_t kPart>
   struct Inputs {
     WideInputs low, high;
-    HWY_INLINE explicit Inputs(const int16_t* x) : low(x), high(x + kBlockCols / 2) {}
+    HWY_INLINE Inputs(const int16_t* x, size_t step)
+        : low(x + step * kStepCols), high(x + kHalfCols + step * kStepCols) {}
   };
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const Inputs<0>& x, Sum sum) {
     sum = WideDot(w.low_even, x.low.even, sum);
     sum = WideDot(w.low_odd, x.low.odd, sum);
     sum = WideDot(w.high_even, x.high.even, sum);
@@ -123,83 +139,98 @@ struct P4Wide : WideSums<MaskConstant<0x000F>> {
 
 #if HEADLIGHT_HAS_DOT4
 
-struct P8Operands {
-  static constexpr size_t kBlockBytes = kP8BlockBytes;
+// The halves of a block one after the other.
+struct Halves {
+  static constexpr size_t kParts = kBlockHalves;
+  static constexpr size_t kPartSteps = kHalfCols / kStepCols;
   using Activation = int8_t;
-  using Constants = NoConstants;
-  struct Weights {
-    VecI8 codes;
-    HWY_INLINE Weights(const uint8_t* at, const Constants&)
-        : codes(hn::BitCast(I8x16(), LoadCodes(at))) {}
-  };
+  template <size_t kPart>
   struct Inputs {
     VecI8 columns;
-    HWY_INLINE explicit Inputs(const int8_t* x) : columns(SplatBytes(x)) {}
+    HWY_INLINE Inputs(const int8_t* x, size_t step)
+        : columns(SplatBytes(x + kPart * kHalfCols + step * kStepCols)) {}
+  };
+};
+
+// Dots of four bytes into int32, multiplied at a half's end.
+template <class ConstantsOfCodes>
+struct HalfSums : Halves {
+  using Constants = ConstantsOfCodes;
+  using Sum = VecI32;
+  static HWY_INLINE Sum Begin() { return hn::Zero(I32x4()); }
+  static HWY_INLINE VecI32 Finish(Sum sum, int16_t multiplier, const Constants&) {
+    return hn::Mul(sum, hn::Set(I32x4(), multiplier));
+  }
+};
+
+struct P8Halves : HalfSums<NoConstants> {
+  static constexpr size_t kBlockBytes = kP8BlockBytes;
+  template <size_t kPart>
+  struct Weights {
+    VecI8 codes;
+    HWY_INLINE Weights(const uint8_t* at, size_t step, const Constants&)
+        : codes(hn::BitCast(I8x16(), LoadCodes(at + (kPart * kPartSteps + step) * kVectorBytes))) {}
   };
 };
 
 // 8-bit weights (w + 128) as second operand of a dot that reads it as unsigned bytes.
-struct P8Unsigned : P8Operands, WideSums<NoConstants> {
+struct P8Unsigned : P8Halves {
   static constexpr int32_t kOffset = -kP8Offset;
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+  template <size_t kPart>
+  static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
     return UnsignedDot4(x.columns, w.codes, sum);
   }
 };
 
 // 8-bit weights as second operand of a dot that reads it as signed bytes.
-struct P8Signed : P8Operands, WideSums<NoConstants> {
+struct P8Signed : P8Halves {
   static constexpr int32_t kOffset = 0;
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
+  template <size_t kPart>
+  static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
     return SignedDot4(x.columns, w.codes, sum);
   }
 };
 
-struct P4Constants : MaskConstant<0x0F0F> {
-  alignas(16) static constexpr int16_t kOnes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-  VecI16 ones = LoadedConstant(I16x8(), kOnes);
-};
-
-struct P4Operands {
-  static constexpr size_t kBlockBytes = kP4BlockBytes;
-  static constexpr int32_t kOffset = -kP4Offset;
-  using Activation = int8_t;
-  using Constants = P4Constants;
+// 4-bit weights (w + 8, 0..15): the low nibbles are a block's first half, the high ones its second.
+template <class Mask>
+struct P4Nibbles {
+  template <size_t kPart>
   struct Weights {
-    VecI8 low, high;
-    HWY_INLINE Weights(const uint8_t* codes, const Constants& constants) {
-      const VecU16 w = LoadCodes(codes);
-      const VecU16 mask = constants.mask;
-      low = hn::BitCast(I8x16(), hn::And(w, mask));
-      high = hn::BitCast(I8x16(), hn::And(hn::ShiftRight<4>(w), mask));
+    VecI8 codes;
+    HWY_INLINE Weights(const uint8_t* at, size_t step, const Mask& constants) {
+      VecU16 w = LoadCodes(at + step * kVectorBytes);
+      if constexpr (kPart == 1) w = hn::ShiftRight<4>(w);
+      codes = hn::BitCast(I8x16(), hn::And(w, constants.mask));
     }
   };
-  struct Inputs {
-    VecI8 low, high;
-    HWY_INLINE explicit Inputs(const int8_t* x)
-        : low(SplatBytes(x)), high(SplatBytes(x + kBlockCols / 2)) {}
-  };
 };
 
-// 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that
-// do such a dot in one instruction.
-struct P4Quads : P4Operands, WideSums<P4Constants> {
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
-    return UnsignedDot4(x.high, w.high, UnsignedDot4(x.low, w.low, sum));
+// As second operand of a dot of four, as the specification defines it: for engines that do such a
+// dot in one instruction.
+struct P4Quads : HalfSums<MaskConstant<0x0F0F>>, P4Nibbles<MaskConstant<0x0F0F>> {
+  static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr int32_t kOffset = -kP4Offset;
+  template <size_t kPart>
+  static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
+    return UnsignedDot4(x.columns, w.codes, sum);
   }
 };
 
 // The same by dots of byte pairs, for engines that make a dot of four from three instructions (x86
-// without VNNI): a lane collects 16 products of at most 127 * 15 in a block, 30480, which fits in
-// int16.
-struct P4Pairs : P4Operands {
+// without VNNI): a lane collects 8 products of at most 127 * 15 in a half, 15240, which fits in
+// int16; the multiplication of a half's end adds the pairs up as well.
+struct P4Pairs : Halves, P4Nibbles<MaskConstant<0x0F0F>> {
+  static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr int32_t kOffset = -kP4Offset;
+  using Constants = MaskConstant<0x0F0F>;
   using Sum = VecI16;
-  static HWY_INLINE Sum Begin(VecI32 /*start*/) { return hn::Zero(I16x8()); }
-  static HWY_INLINE Sum Accumulate(const Weights& w, const Inputs& x, Sum sum) {
-    sum = hn::Add(sum, RelaxedDot2(x.low, w.low));
-    return hn::Add(sum, RelaxedDot2(x.high, w.high));
+  static HWY_INLINE Sum Begin() { return hn::Zero(I16x8()); }
+  static HWY_INLINE VecI32 Finish(Sum sum, int16_t multiplier, const Constants&) {
+    return hn::WidenMulPairwiseAdd(I32x4(), sum, hn::Set(I16x8(), multiplier));
   }
-  static HWY_INLINE VecI32 Finish(Sum sum, VecI32 start, const Constants& constants) {
-    return hn::Add(start, hn::WidenMulPairwiseAdd(I32x4(), sum, constants.ones));
+  template <size_t kPart>
+  static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
+    return hn::Add(sum, RelaxedDot2(x.columns, w.codes));
   }
 };
 

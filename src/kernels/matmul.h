@@ -18,9 +18,16 @@ namespace headlight {
 // path.
 enum class ActivationType : uint8_t { kInt8, kF32 };
 
+inline constexpr size_t kBlockHalves = 2;
+inline constexpr size_t kHalfCols = kBlockCols / kBlockHalves;
+inline constexpr int kMaxMultiplier = 16;
+
 // The x of a product, quantised once however many matrices it meets: per token and block of 32
-// columns, scale = max|x| / 127 (f32), codes = round-to-nearest-even(x * (127 / max|x|)) in
-// -127..127, and the sum of the codes. Blocks with max|x| < 1e-30 count as zero: scale 0, codes 0.
+// columns scale = max|x| / (127 * 16) (f32), and for each half of the block an integer multiplier
+// m = ceil(max|x of the half| / max|x| * 16) in 1..16 and codes c = round-to-nearest-even(x / (m *
+// scale)) in -127..127. x is about scale * m * c; the steps of 8 bits are those of 16 columns,
+// while a block's products are still one exact integer sum. Also the sum of m * c. Blocks with
+// max|x| < 1e-30 count as zero: scale 0, codes 0.
 class Activations {
  public:
   // Workspace for up to max_tokens x max_cols. Throws Error(kOutOfMemory).
@@ -31,7 +38,7 @@ class Activations {
   // products are done.
   void Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept;
   // Makes the 8-bit form if it is not there yet (MatMul calls it when a matrix needs it), and
-  // with_wide also the codes as int16, which only the kernels without an 8-bit dot read.
+  // with_wide also m * c as int16, which only the kernels without an 8-bit dot read.
   void Quantise(ThreadPool& pool, bool with_wide = false) noexcept;
 
   ActivationType type() const { return type_; }
@@ -40,11 +47,15 @@ class Activations {
   size_t n_blocks() const { return n_blocks_; }
   const float* row(size_t token) const { return x_ + token * x_stride_; }
   const int8_t* codes(size_t token) const { return codes_.data() + token * n_blocks_ * kBlockCols; }
-  // The same codes for 16-bit dots: each four columns c in the order c, c + 2, c + 1, c + 3.
+  // m * c for 16-bit dots: each four columns in the order 0, 2, 1, 3.
   const int16_t* wide_codes(size_t token) const {
     return wide_codes_.data() + token * n_blocks_ * kBlockCols;
   }
   const float* scales(size_t token) const { return scales_.data() + token * n_blocks_; }
+  // [n_blocks][2]
+  const int16_t* multipliers(size_t token) const {
+    return multipliers_.data() + token * n_blocks_ * kBlockHalves;
+  }
   const int32_t* sums(size_t token) const { return sums_.data() + token * n_blocks_; }
 
  private:
@@ -53,10 +64,11 @@ class Activations {
   size_t n_tokens_ = 0, n_cols_ = 0, n_blocks_ = 0, x_stride_ = 0;
   bool has_codes_ = false;
   bool has_wide_codes_ = false;
-  AlignedArray<int8_t> codes_;        // [n_tokens, n_blocks * 32], zero-padded
-  AlignedArray<int16_t> wide_codes_;  // [n_tokens, n_blocks * 32]
-  AlignedArray<float> scales_;        // [n_tokens, n_blocks]
-  AlignedArray<int32_t> sums_;        // [n_tokens, n_blocks]
+  AlignedArray<int8_t> codes_;         // [n_tokens, n_blocks * 32], zero-padded
+  AlignedArray<int16_t> wide_codes_;   // [n_tokens, n_blocks * 32]
+  AlignedArray<float> scales_;         // [n_tokens, n_blocks]
+  AlignedArray<int16_t> multipliers_;  // [n_tokens, n_blocks, 2]
+  AlignedArray<int32_t> sums_;         // [n_tokens, n_blocks]
 };
 
 // One product of a call; several that share x run under a single ParallelFor (Q, K and V; gate and

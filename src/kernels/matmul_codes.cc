@@ -1,7 +1,7 @@
 // 8- and 4-bit weights against 8-bit activations. Per output and block of 32 columns: an exact
-// integer sum, times the product of the two scales, added to the output's float sum, blocks in
-// order. That sequence is the same in every tile shape and form, so an output's bits depend on
-// nothing else.
+// integer sum (the halves' multipliers included), times the product of the two scales, added to the
+// output's float sum, blocks in order. That sequence is the same in every tile shape and form, so
+// an output's bits depend on nothing else.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -31,10 +31,11 @@ struct Tile {
   const uint8_t* codes;     // likewise
   size_t block_bytes;       // from a block to the next
   size_t n_blocks;
-  const Activation* x;  // first token's codes
-  const float* scales;  // first token's scales
-  const int32_t* sums;  // first token's sums
-  float* y;             // first token, first row
+  const Activation* x;         // first token's codes
+  const float* scales;         // first token's scales
+  const int16_t* multipliers;  // first token's multipliers
+  const int32_t* sums;         // first token's sums
+  float* y;                    // first token, first row
   size_t y_stride;
   size_t n_rows;  // rows from y on, at least one
   // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine
@@ -44,42 +45,65 @@ struct Tile {
   size_t never;
 };
 
-// out = the exact integer sums of one block, lane = row. Tokens are the outer index everywhere: an
-// input is made, used for all groups and dropped, while the weights of a step stay in registers.
-template <class Dot, size_t kGroups, size_t kTokens>
-HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t block,
-                          const typename Dot::Constants& constants,
-                          VecI32 (&out)[kTokens][kGroups]) {
-  const uint8_t* codes = PinPointer(tile.codes + block * tile.block_bytes);
-  const typename Dot::Activation* x[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) {
-    x[t] = PinPointer(tile.x + (t * tile.n_blocks + block) * kBlockCols);
-  }
-  const auto start = [&](size_t t) {
-    return hn::Set(I32x4(), tile.sums[t * tile.n_blocks + block] * Dot::kOffset);
-  };
-  const size_t never = tile.never;
+// One block of a tile.
+template <typename Activation, size_t kTokens>
+struct Block {
+  const uint8_t* codes;  // first group's
+  const Activation* x[kTokens];
+  size_t never;  // of the tile
+};
+
+// out += the exact integer sums of one part of a block, lane = row. Tokens are the outer index
+// everywhere: an input is made, used for all groups and dropped, while the weights of a step stay
+// in registers.
+template <class Dot, size_t kPart, size_t kGroups, size_t kTokens>
+HWY_INLINE void AddPart(const Block<typename Dot::Activation, kTokens>& block,
+                        const int16_t* multipliers, size_t multiplier_stride,
+                        const typename Dot::Constants& constants, VecI32 (&out)[kTokens][kGroups]) {
   typename Dot::Sum sums[kTokens][kGroups];
-  for (size_t t = 0; t < kTokens; ++t) {
-    for (size_t g = 0; g < kGroups; ++g) sums[t][g] = Dot::Begin(start(t));
+  for (auto& token : sums) {
+    for (auto& sum : token) sum = Dot::Begin();
   }
-  const auto step = [&](size_t v) __attribute__((always_inline)) {
+  const auto step = [&](size_t s) __attribute__((always_inline)) {
     for (size_t t = 0; t < kTokens; ++t) {
-      const typename Dot::Inputs inputs(x[t] + v * kStepCols);
+      const typename Dot::template Inputs<kPart> inputs(block.x[t], s);
       for (size_t g = 0; g < kGroups; ++g) {
-        const typename Dot::Weights weights(codes + g * Dot::kBlockBytes + v * kVectorBytes,
-                                            constants);
+        const typename Dot::template Weights<kPart> weights(block.codes + g * Dot::kBlockBytes, s,
+                                                            constants);
         sums[t][g] = Dot::Accumulate(weights, inputs, sums[t][g]);
       }
     }
-    return v != never;
+    return s != block.never;
   };
-  [&]<size_t... v>(std::index_sequence<v...>) __attribute__((always_inline)) {
-    static_cast<void>((step(v) && ...));
-  }(std::make_index_sequence<Dot::kBlockBytes / kVectorBytes>());
+  [&]<size_t... s>(std::index_sequence<s...>) __attribute__((always_inline)) {
+    static_cast<void>((step(s) && ...));
+  }(std::make_index_sequence<Dot::kPartSteps>());
   for (size_t t = 0; t < kTokens; ++t) {
-    for (size_t g = 0; g < kGroups; ++g) out[t][g] = Dot::Finish(sums[t][g], start(t), constants);
+    const int16_t multiplier =
+        Dot::kParts == 1 ? int16_t{1} : multipliers[t * multiplier_stride + kPart];
+    for (size_t g = 0; g < kGroups; ++g) {
+      out[t][g] = hn::Add(out[t][g], Dot::Finish(sums[t][g], multiplier, constants));
+    }
   }
+}
+
+// out = the exact integer sums of one block.
+template <class Dot, size_t kGroups, size_t kTokens>
+HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t index,
+                          const typename Dot::Constants& constants,
+                          VecI32 (&out)[kTokens][kGroups]) {
+  Block<typename Dot::Activation, kTokens> block;
+  block.codes = PinPointer(tile.codes + index * tile.block_bytes);
+  for (size_t t = 0; t < kTokens; ++t) {
+    block.x[t] = PinPointer(tile.x + (t * tile.n_blocks + index) * kBlockCols);
+    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.n_blocks + index] * Dot::kOffset);
+    for (size_t g = 0; g < kGroups; ++g) out[t][g] = start;
+  }
+  block.never = tile.never;
+  const int16_t* multipliers = tile.multipliers + index * kBlockHalves;
+  const size_t stride = tile.n_blocks * kBlockHalves;
+  AddPart<Dot, 0>(block, multipliers, stride, constants, out);
+  if constexpr (Dot::kParts == 2) AddPart<Dot, 1>(block, multipliers, stride, constants, out);
 }
 
 template <class Dot, size_t kGroups, size_t kTokens>
@@ -133,6 +157,7 @@ void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
     kTiles[n - 1](tile);
     tile.x += n * tile.n_blocks * kBlockCols;
     tile.scales += n * tile.n_blocks;
+    tile.multipliers += n * tile.n_blocks * kBlockHalves;
     tile.sums += n * tile.n_blocks;
     tile.y += n * tile.y_stride;
     n_tokens -= n;
@@ -164,6 +189,7 @@ void RunRange(const RowRange& range) {
     const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
     tile.x = Codes<Activation>(x, token);
     tile.scales = x.scales(token);
+    tile.multipliers = x.multipliers(token);
     tile.sums = x.sums(token);
     for (size_t group = range.group_begin; group < range.group_end;) {
       const StripLayout strip = StripOf(shape, group);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/dtype.h"
 
@@ -18,13 +19,18 @@ struct FileMatrix {
   const uint8_t* bytes = nullptr;
 };
 
-// codes[n_blocks * 32], scales[n_blocks], sums[n_blocks] of x[n_cols], n_blocks = CeilDiv(n_cols,
-// 32): the contract of Activations, word for word.
-void QuantiseReference(const float* x, size_t n_cols, int8_t* codes, float* scales, int32_t* sums);
+// The contract of Activations, word for word, of one token.
+struct QuantisedReference {
+  std::vector<int8_t> codes;         // [n_blocks * 32], n_blocks = CeilDiv(n_cols, 32)
+  std::vector<int16_t> multipliers;  // [n_blocks * 2]
+  std::vector<float> scales;         // [n_blocks]
+  std::vector<int32_t> sums;         // [n_blocks]
+};
+QuantisedReference QuantiseReference(const float* x, size_t n_cols);
 
 // y[n_rows], Q8_0 and Q4_0: for each block in order, y += float(exact integer sum) * (w scale * x
-// scale), in float. codes and scales as from QuantiseReference. The kernels give these very bits.
-void MatVecCodesReference(const FileMatrix& w, const int8_t* codes, const float* scales, float* y);
+// scale), in float. The kernels give these very bits.
+void MatVecCodesReference(const FileMatrix& w, const QuantisedReference& x, float* y);
 
 // y[n_rows] = sum of w * x in double, and magnitude[n_rows] = sum of |w * x|, the scale of rounding
 // errors.

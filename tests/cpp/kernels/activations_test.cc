@@ -19,20 +19,23 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   activations.Quantise(pool, /*with_wide=*/true);
   const size_t n_blocks = CeilDiv(n_cols, kBlockCols);
   CHECK(activations.n_blocks() == n_blocks);
-  std::vector<int8_t> codes(n_blocks * kBlockCols);
-  std::vector<float> scales(n_blocks);
-  std::vector<int32_t> sums(n_blocks);
   for (size_t t = 0; t < n_tokens; ++t) {
-    QuantiseReference(&x[t * x_stride], n_cols, codes.data(), scales.data(), sums.data());
-    CHECK(std::memcmp(activations.codes(t), codes.data(), codes.size()) == 0);
+    const QuantisedReference expected = QuantiseReference(&x[t * x_stride], n_cols);
+    const auto same = [&](const auto* actual, const auto& values) {
+      return std::memcmp(actual, values.data(), values.size() * sizeof(values[0])) == 0;
+    };
+    CHECK(expected.codes.size() == n_blocks * kBlockCols);
+    CHECK(same(activations.codes(t), expected.codes));
+    CHECK(same(activations.multipliers(t), expected.multipliers));
+    CHECK(same(activations.scales(t), expected.scales));
+    CHECK(same(activations.sums(t), expected.sums));
     bool wide_equal = true;
-    for (size_t c = 0; c < codes.size(); ++c) {
+    for (size_t c = 0; c < expected.codes.size(); ++c) {
       constexpr size_t kPlace[] = {0, 2, 1, 3};  // of column c within its four
-      wide_equal &= activations.wide_codes(t)[c / 4 * 4 + kPlace[c % 4]] == codes[c];
+      wide_equal &= activations.wide_codes(t)[c / 4 * 4 + kPlace[c % 4]] ==
+                    expected.codes[c] * expected.multipliers[c / kHalfCols];
     }
     CHECK(wide_equal);
-    CHECK(std::memcmp(activations.scales(t), scales.data(), scales.size() * sizeof(float)) == 0);
-    CHECK(std::memcmp(activations.sums(t), sums.data(), sums.size() * sizeof(int32_t)) == 0);
   }
 }
 
@@ -51,7 +54,8 @@ TEST_CASE(
 TEST_CASE("Activations: halves round to even, extremes stay within 127") {
   std::vector<float> x(64, 0.0f);
   for (int i = 0; i < 32; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i) + 0.5f;
-  x[31] = 127.0f;  // scale 1
+  x[15] = 127.0f;  // scale 1/16, both halves in steps of 1
+  x[31] = 127.0f;
   for (int i = 32; i < 64; ++i) x[static_cast<size_t>(i)] = i % 2 == 0 ? 3e38f : -3e38f;
   CheckAgainstReference(x, 1, 64, 64);
   ThreadPool pool(1);
@@ -63,6 +67,23 @@ TEST_CASE("Activations: halves round to even, extremes stay within 127") {
   CHECK(activations.codes(0)[2] == 2);  // 2.5
   CHECK(activations.codes(0)[32] == 127);
   CHECK(activations.codes(0)[33] == -127);
+}
+
+TEST_CASE("Activations: a quiet half has steps of its own, in sixteenths of the block's") {
+  std::vector<float> x(32, 0.25f);
+  x[20] = 127.0f;
+  CheckAgainstReference(x, 1, 32, 32);
+  ThreadPool pool(1);
+  Activations activations(1, 32, ActivationType::kInt8);
+  activations.Set(x.data(), 1, 32, 32);
+  activations.Quantise(pool);
+  CHECK(activations.scales(0)[0] == 1.0f / 16.0f);
+  CHECK(activations.multipliers(0)[0] == 1);
+  CHECK(activations.multipliers(0)[1] == 16);
+  CHECK(activations.codes(0)[0] == 4);   // 4 / 16 = 0.25: exact
+  CHECK(activations.codes(0)[16] == 0);  // lost in the loud half
+  CHECK(activations.codes(0)[20] == 127);
+  CHECK(activations.sums(0)[0] == 16 * 4 + 127 * 16);
 }
 
 TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
@@ -82,7 +103,8 @@ TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
 }
 
 TEST_CASE("Activations: WorkspaceBytes is what the arrays take") {
-  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) == 10 * 6 * (32 * 3 + 4 + 4));
+  CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) ==
+        10 * 6 * (32 * 3 + 4 + 4 + 4));
   CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kF32) == 0);
 }
 

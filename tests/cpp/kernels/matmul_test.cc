@@ -58,13 +58,9 @@ std::vector<float> Product(const PackedMatrix& w, const std::vector<float>& x, s
 
 std::vector<float> CodesReference(const FileMatrix& w, const std::vector<float>& x,
                                   size_t n_tokens) {
-  const size_t n_blocks = CeilDiv(w.n_cols, kBlockCols);
-  std::vector<int8_t> codes(n_blocks * kBlockCols);
-  std::vector<float> scales(n_blocks), y(n_tokens * w.n_rows);
-  std::vector<int32_t> sums(n_blocks);
+  std::vector<float> y(n_tokens * w.n_rows);
   for (size_t t = 0; t < n_tokens; ++t) {
-    QuantiseReference(&x[t * w.n_cols], w.n_cols, codes.data(), scales.data(), sums.data());
-    MatVecCodesReference(w, codes.data(), scales.data(), &y[t * w.n_rows]);
+    MatVecCodesReference(w, QuantiseReference(&x[t * w.n_cols], w.n_cols), &y[t * w.n_rows]);
   }
   return y;
 }
