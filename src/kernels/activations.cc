@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/matmul.h"
 #include "simd/simd.h"
@@ -33,7 +34,7 @@ HWY_INLINE float LargestOf(const VecF32 (&v)[kHalfVectors]) {
   return hn::ReduceMax(F32x4(), largest);
 }
 
-// Codes of half a block; returns their sum, four parts of it.
+// codes[16] of half a block; returns their sum, four parts of it.
 HWY_INLINE VecI32 RoundHalf(const VecF32 (&v)[kHalfVectors], float inverse, int8_t* codes) {
   const F32x4 df;
   const I32x4 di;
@@ -52,7 +53,17 @@ HWY_INLINE VecI32 RoundHalf(const VecF32 (&v)[kHalfVectors], float inverse, int8
   return sum;
 }
 
-// x[32] -> codes, scale, multipliers and sum.
+// The codes of a block from column order into that of WordColumn for mixed halves.
+HWY_INLINE void MixHalves(int8_t* codes) {
+  const I16x8 d16;
+  const auto first = hn::BitCast(d16, hn::Load(I8x16(), codes));
+  const auto second = hn::BitCast(d16, hn::Load(I8x16(), codes + kHalfCols));
+  int16_t* out = reinterpret_cast<int16_t*>(codes);
+  hn::Store(hn::InterleaveLower(d16, first, second), d16, out);
+  hn::Store(hn::InterleaveUpper(d16, first, second), d16, out + kHalfCols / 2);
+}
+
+// x[32] -> codes in column order, scale, multipliers and sum.
 HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
   const I32x4 di;
   VecF32 v[kBlockHalves][kHalfVectors];
@@ -82,32 +93,38 @@ HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
 }
 
 // One token; the last block is padded with zeros.
-void QuantiseRow(const float* x, size_t n_cols, BlockOut out) {
-  const size_t n_whole = n_cols / kBlockCols;
-  for (size_t b = 0; b < n_whole; ++b) {
-    QuantiseBlock(x + b * kBlockCols, out);
+void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out) {
+  for (size_t begin = 0; begin < n_cols; begin += kBlockCols) {
+    if (n_cols - begin >= kBlockCols) {
+      QuantiseBlock(x + begin, out);
+    } else {
+      float padded[kBlockCols] = {};
+      for (size_t i = begin; i < n_cols; ++i) padded[i - begin] = x[i];
+      QuantiseBlock(padded, out);
+    }
+    if (mixed_halves) MixHalves(out.codes);
     out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves, out.sum + 1};
   }
-  const size_t n_rest = n_cols % kBlockCols;
-  if (n_rest == 0) return;
-  float padded[kBlockCols] = {};
-  for (size_t i = 0; i < n_rest; ++i) padded[i] = x[n_whole * kBlockCols + i];
-  QuantiseBlock(padded, out);
 }
 
-// wide[n]: multiplier * codes[n] as int16, columns 0, 2, 1, 3 of each four; n a multiple of 16.
-void WidenRow(const int8_t* codes, const int16_t* multipliers, size_t n, int16_t* wide) {
+// wide: each code times its half's multiplier, four by four in the order 0, 2, 1, 3. Of mixed
+// halves.
+void WidenRow(const int8_t* codes, const int16_t* multipliers, size_t n_blocks, int16_t* wide) {
   const I16x8 d16;
   const I32x4 di;
-  for (size_t half = 0; half < n / kHalfCols; ++half) {
-    const size_t i = half * kHalfCols;
-    const auto m = hn::Set(d16, multipliers[half]);
-    const auto pairs = hn::BitCast(d16, hn::Load(I8x16(), codes + i));
-    const auto even = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), m));
-    const auto odd = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(pairs), m));
-    int32_t* out = reinterpret_cast<int32_t*>(wide + i);
-    hn::Store(hn::InterleaveLower(di, even, odd), di, out);
-    hn::Store(hn::InterleaveUpper(di, even, odd), di, out + 4);
+  for (size_t b = 0; b < n_blocks; ++b) {
+    // The lower 16 bits of each word are of the first half, the upper ones of the second.
+    int32_t both;
+    std::memcpy(&both, multipliers + b * kBlockHalves, sizeof(both));
+    const auto m = hn::BitCast(d16, hn::Set(di, both));
+    for (size_t i = b * kBlockCols; i < (b + 1) * kBlockCols; i += kVectorBytes) {
+      const auto pairs = hn::BitCast(d16, hn::Load(I8x16(), codes + i));
+      const auto even = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), m));
+      const auto odd = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(pairs), m));
+      int32_t* out = reinterpret_cast<int32_t*>(wide + i);
+      hn::Store(hn::InterleaveLower(di, even, odd), di, out);
+      hn::Store(hn::InterleaveUpper(di, even, odd), di, out + 4);
+    }
   }
 }
 
@@ -138,15 +155,14 @@ void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_s
   n_blocks_ = CeilDiv(n_cols, kBlockCols);
   x_stride_ = x_stride;
   has_codes_ = false;
-  has_wide_codes_ = false;
 }
 
-void Activations::Quantise(ThreadPool& pool, bool with_wide) noexcept {
-  const bool makes_codes = !has_codes_;
-  const bool makes_wide = with_wide && !has_wide_codes_;
+void Activations::Quantise(ThreadPool& pool, CodeUse use) noexcept {
+  const bool makes_codes = !has_codes_ || made_.mixed_halves != use.mixed_halves;
+  const bool makes_wide = use.wide && (makes_codes || !made_.wide);
   if (!makes_codes && !makes_wide) return;
+  made_ = {use.mixed_halves, makes_wide || (!makes_codes && made_.wide)};
   has_codes_ = true;
-  has_wide_codes_ |= makes_wide;
   // Tokens a task: a task should outlast the handing out of it.
   const size_t n_per_task = CeilDiv(size_t{4096}, n_cols_);
   pool.ParallelFor(CeilDiv(n_tokens_, n_per_task), [&](size_t task, size_t) {
@@ -155,12 +171,11 @@ void Activations::Quantise(ThreadPool& pool, bool with_wide) noexcept {
       int8_t* codes = codes_.data() + first * kBlockCols;
       int16_t* multipliers = multipliers_.data() + first * kBlockHalves;
       if (makes_codes) {
-        QuantiseRow(row(t), n_cols_,
+        QuantiseRow(row(t), n_cols_, use.mixed_halves,
                     {codes, scales_.data() + first, multipliers, sums_.data() + first});
       }
       if (makes_wide) {
-        WidenRow(codes, multipliers, n_blocks_ * kBlockCols,
-                 wide_codes_.data() + first * kBlockCols);
+        WidenRow(codes, multipliers, n_blocks_, wide_codes_.data() + first * kBlockCols);
       }
     }
   });

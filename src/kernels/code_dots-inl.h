@@ -4,14 +4,16 @@
 //
 // A struct has:
 // - kBlockBytes: codes of a block.
-// - Activation: int8_t or int16_t, the codes that it reads (Activations::codes or wide_codes, the
-//   latter multiplied already).
-// - kParts: 2 if the halves of a block are summed apart and multiplied then, else 1. kPartSteps:
-//   steps of a part.
+// - Activation: int8_t or int16_t, the codes that it reads (Activations::codes, or wide_codes,
+// which
+//   are multiplied already).
+// - kParts: 2 if the halves of a block are summed one after the other, else 1; kPartSteps: steps of
+//   a part.
 // - kOffset: factor of the block's sum in Activations that turns stored codes into weights.
 // - Constants: vectors that it needs throughout a tile.
-// - Sum, Begin, Finish: the running sum of a part, zero, and turned into four int32 (lane = row);
-//   with two parts times the part's multiplier.
+// - Sum, Begin, Finish: the running sum of a part, zero, and turned into four int32 (lane = row)
+// that
+//   the multipliers (the block's two) are in.
 // - Weights, Inputs: operands of a step of a part. Weights are made of a group's codes of the
 // block,
 //   Inputs of the token's codes of it.
@@ -29,7 +31,6 @@
 
 namespace headlight {
 
-using U16x8 = hn::FixedTag<uint16_t, 8>;
 using VecU16 = hn::Vec<U16x8>;
 
 // Four consecutive activations of 8 bits, or two of 16, in each 32-bit lane.
@@ -49,12 +50,15 @@ HWY_INLINE VecU16 LoadCodes(const uint8_t* codes) {
 struct NoConstants {};
 
 // Sums in int32 of products that are multiplied already.
-template <class Constants>
 struct WideSums {
   static constexpr size_t kParts = 1;
+  using Activation = int16_t;
   using Sum = VecI32;
   static HWY_INLINE Sum Begin() { return hn::Zero(I32x4()); }
-  static HWY_INLINE VecI32 Finish(Sum sum, int16_t /*multiplier*/, const Constants&) { return sum; }
+  template <size_t kPart>
+  static HWY_INLINE VecI32 Finish(Sum sum, const int16_t* /*multipliers*/) {
+    return sum;
+  }
 };
 
 // A mask of the same 16 bits in each lane.
@@ -69,21 +73,20 @@ HWY_INLINE VecI32 WideDot(VecU16 w, VecI16 x, VecI32 sum) {
   return hn::Add(sum, hn::WidenMulPairwiseAdd(I32x4(), hn::BitCast(I16x8(), w), x));
 }
 
-// Two columns of each 32-bit lane, then the other two (Activations::wide_codes has them in this
-// order).
-struct WideInputs {
+// Word `word` of a token's block: its bytes 0 and 2, then 1 and 3, for all four rows.
+struct WideWord {
   VecI16 even, odd;
-  HWY_INLINE explicit WideInputs(const int16_t* x)
-      : even(hn::BitCast(I16x8(), SplatWord(x))), odd(hn::BitCast(I16x8(), SplatWord(x + 2))) {}
+  HWY_INLINE WideWord(const int16_t* x, size_t word)
+      : even(hn::BitCast(I16x8(), SplatWord(x + word * kWordCols))),
+        odd(hn::BitCast(I16x8(), SplatWord(x + word * kWordCols + 2))) {}
 };
 
 // 8-bit weights (w + 128) widened to 16 bits: exact everywhere. Even and odd bytes instead of low
 // and high halves: a mask and a shift make the operands, and each lane stays with its row.
-struct P8Wide : WideSums<MaskConstant<0x00FF>> {
+struct P8Wide : WideSums {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
-  static constexpr size_t kPartSteps = kBlockSteps;
+  static constexpr size_t kPartSteps = kBlockWords;
   static constexpr int32_t kOffset = -kP8Offset;
-  using Activation = int16_t;
   using Constants = MaskConstant<0x00FF>;
   template <size_t kPart>
   struct Weights {
@@ -95,21 +98,17 @@ struct P8Wide : WideSums<MaskConstant<0x00FF>> {
     }
   };
   template <size_t kPart>
-  struct Inputs : WideInputs {
-    HWY_INLINE Inputs(const int16_t* x, size_t step) : WideInputs(x + step * kStepCols) {}
-  };
-  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const Inputs<0>& x, Sum sum) {
+  using Inputs = WideWord;
+  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const WideWord& x, Sum sum) {
     return WideDot(w.odd, x.odd, WideDot(w.even, x.even, sum));
   }
 };
 
-// 4-bit weights (w + 8) widened to 16 bits. A 16-bit lane holds four codes: columns c and c + 16 in
-// its low byte, c + 1 and c + 17 in its high one, so that masks and shifts alone make the operands.
-struct P4Wide : WideSums<MaskConstant<0x000F>> {
+// 4-bit weights (w + 8) widened to 16 bits.
+struct P4Wide : WideSums {
   static constexpr size_t kBlockBytes = kP4BlockBytes;
-  static constexpr size_t kPartSteps = kBlockSteps / 2;
+  static constexpr size_t kPartSteps = kBlockWords / 2;
   static constexpr int32_t kOffset = -kP4Offset;
-  using Activation = int16_t;
   using Constants = MaskConstant<0x000F>;
   template <size_t kPart>
   struct Weights {
@@ -125,9 +124,9 @@ struct P4Wide : WideSums<MaskConstant<0x000F>> {
   };
   template <size_t kPart>
   struct Inputs {
-    WideInputs low, high;
+    WideWord low, high;
     HWY_INLINE Inputs(const int16_t* x, size_t step)
-        : low(x + step * kStepCols), high(x + kHalfCols + step * kStepCols) {}
+        : low(x, P4Word(DotForm::kWide, step, 0)), high(x, P4Word(DotForm::kWide, step, 1)) {}
   };
   static HWY_INLINE Sum Accumulate(const Weights<0>& w, const Inputs<0>& x, Sum sum) {
     sum = WideDot(w.low_even, x.low.even, sum);
@@ -139,32 +138,29 @@ struct P4Wide : WideSums<MaskConstant<0x000F>> {
 
 #if HEADLIGHT_HAS_DOT4
 
-// The halves of a block one after the other.
-struct Halves {
+// Dots of four bytes into int32, the halves of a block one after the other, each multiplied at its
+// end.
+struct HalfSums {
   static constexpr size_t kParts = kBlockHalves;
-  static constexpr size_t kPartSteps = kHalfCols / kStepCols;
+  static constexpr size_t kPartSteps = kHalfCols / kWordCols;
   using Activation = int8_t;
+  using Sum = VecI32;
   template <size_t kPart>
   struct Inputs {
     VecI8 columns;
     HWY_INLINE Inputs(const int8_t* x, size_t step)
-        : columns(SplatBytes(x + kPart * kHalfCols + step * kStepCols)) {}
+        : columns(SplatBytes(x + kPart * kHalfCols + step * kWordCols)) {}
   };
-};
-
-// Dots of four bytes into int32, multiplied at a half's end.
-template <class ConstantsOfCodes>
-struct HalfSums : Halves {
-  using Constants = ConstantsOfCodes;
-  using Sum = VecI32;
   static HWY_INLINE Sum Begin() { return hn::Zero(I32x4()); }
-  static HWY_INLINE VecI32 Finish(Sum sum, int16_t multiplier, const Constants&) {
-    return hn::Mul(sum, hn::Set(I32x4(), multiplier));
+  template <size_t kPart>
+  static HWY_INLINE VecI32 Finish(Sum sum, const int16_t* multipliers) {
+    return hn::Mul(sum, hn::Set(I32x4(), multipliers[kPart]));
   }
 };
 
-struct P8Halves : HalfSums<NoConstants> {
+struct P8Halves : HalfSums {
   static constexpr size_t kBlockBytes = kP8BlockBytes;
+  using Constants = NoConstants;
   template <size_t kPart>
   struct Weights {
     VecI8 codes;
@@ -191,25 +187,22 @@ struct P8Signed : P8Halves {
   }
 };
 
-// 4-bit weights (w + 8, 0..15): the low nibbles are a block's first half, the high ones its second.
-template <class Mask>
-struct P4Nibbles {
+// 4-bit weights (w + 8, 0..15) as second operand, as the specification defines it: for engines that
+// do such a dot in one instruction. The low nibbles are a block's first half, the high ones its
+// second.
+struct P4Quads : HalfSums {
+  static constexpr size_t kBlockBytes = kP4BlockBytes;
+  static constexpr int32_t kOffset = -kP4Offset;
+  using Constants = MaskConstant<0x0F0F>;
   template <size_t kPart>
   struct Weights {
     VecI8 codes;
-    HWY_INLINE Weights(const uint8_t* at, size_t step, const Mask& constants) {
+    HWY_INLINE Weights(const uint8_t* at, size_t step, const Constants& constants) {
       VecU16 w = LoadCodes(at + step * kVectorBytes);
       if constexpr (kPart == 1) w = hn::ShiftRight<4>(w);
       codes = hn::BitCast(I8x16(), hn::And(w, constants.mask));
     }
   };
-};
-
-// As second operand of a dot of four, as the specification defines it: for engines that do such a
-// dot in one instruction.
-struct P4Quads : HalfSums<MaskConstant<0x0F0F>>, P4Nibbles<MaskConstant<0x0F0F>> {
-  static constexpr size_t kBlockBytes = kP4BlockBytes;
-  static constexpr int32_t kOffset = -kP4Offset;
   template <size_t kPart>
   static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
     return UnsignedDot4(x.columns, w.codes, sum);
@@ -217,20 +210,41 @@ struct P4Quads : HalfSums<MaskConstant<0x0F0F>>, P4Nibbles<MaskConstant<0x0F0F>>
 };
 
 // The same by dots of byte pairs, for engines that make a dot of four from three instructions (x86
-// without VNNI): a lane collects 8 products of at most 127 * 15 in a half, 15240, which fits in
-// int16; the multiplication of a half's end adds the pairs up as well.
-struct P4Pairs : Halves, P4Nibbles<MaskConstant<0x0F0F>> {
+// without VNNI): an int16 lane collects 16 products of at most 127 * 15 of one half, 30480, and
+// what adds the two lanes of a row multiplies them as well.
+struct P4Pairs {
+  static constexpr size_t kParts = 1;
+  static constexpr size_t kPartSteps = kBlockWords / 2;
   static constexpr size_t kBlockBytes = kP4BlockBytes;
   static constexpr int32_t kOffset = -kP4Offset;
+  using Activation = int8_t;
   using Constants = MaskConstant<0x0F0F>;
   using Sum = VecI16;
-  static HWY_INLINE Sum Begin() { return hn::Zero(I16x8()); }
-  static HWY_INLINE VecI32 Finish(Sum sum, int16_t multiplier, const Constants&) {
-    return hn::WidenMulPairwiseAdd(I32x4(), sum, hn::Set(I16x8(), multiplier));
-  }
   template <size_t kPart>
-  static HWY_INLINE Sum Accumulate(const Weights<kPart>& w, const Inputs<kPart>& x, Sum sum) {
-    return hn::Add(sum, RelaxedDot2(x.columns, w.codes));
+  struct Weights {
+    VecI8 low, high;
+    HWY_INLINE Weights(const uint8_t* codes, size_t step, const Constants& constants) {
+      const VecU16 w = LoadCodes(codes + step * kVectorBytes);
+      const VecU16 mask = constants.mask;
+      low = hn::BitCast(I8x16(), hn::And(w, mask));
+      high = hn::BitCast(I8x16(), hn::And(hn::ShiftRight<4>(w), mask));
+    }
+  };
+  template <size_t kPart>
+  struct Inputs {
+    VecI8 low, high;
+    HWY_INLINE Inputs(const int8_t* x, size_t step)
+        : low(SplatBytes(x + P4Word(DotForm::kSplit, step, 0) * kWordCols)),
+          high(SplatBytes(x + P4Word(DotForm::kSplit, step, 1) * kWordCols)) {}
+  };
+  static HWY_INLINE Sum Begin() { return hn::Zero(I16x8()); }
+  template <size_t kPart>
+  static HWY_INLINE VecI32 Finish(Sum sum, const int16_t* multipliers) {
+    return hn::WidenMulPairwiseAdd(I32x4(), sum, hn::BitCast(I16x8(), SplatWord(multipliers)));
+  }
+  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const Inputs<0>& x, Sum sum) {
+    sum = hn::Add(sum, RelaxedDot2(x.low, w.low));
+    return hn::Add(sum, RelaxedDot2(x.high, w.high));
   }
 };
 

@@ -39,7 +39,7 @@ void MatMul(std::span<const MatMulJob> jobs, Activations& x, ThreadPool& pool) n
   size_t n_tasks = 0;
   for (const MatMulJob& job : jobs) {
     n_tasks += CeilDiv(job.w->shape.n_row_groups, task_groups);
-    if (UsesCodes(job, x)) x.Quantise(pool, NeedsWideCodes(job.w->shape));
+    if (UsesCodes(job, x)) x.Quantise(pool, CodeUseOf(job.w->shape));
   }
   pool.ParallelFor(n_tasks, [&](size_t task, size_t) {
     // Tasks are numbered through the jobs.

@@ -11,6 +11,7 @@
 #include "base/aligned.h"
 #include "base/parallel.h"
 #include "quant/packed.h"
+#include "quant/packed_layout.h"
 
 namespace headlight {
 
@@ -18,9 +19,13 @@ namespace headlight {
 // path.
 enum class ActivationType : uint8_t { kInt8, kF32 };
 
-inline constexpr size_t kBlockHalves = 2;
-inline constexpr size_t kHalfCols = kBlockCols / kBlockHalves;
 inline constexpr int kMaxMultiplier = 16;
+
+// What a kernel reads of 8-bit activations.
+struct CodeUse {
+  bool mixed_halves = false;  // WordsMixHalves of the weights' form: the order of the columns
+  bool wide = false;          // m * c as int16, for kernels without a dot of bytes
+};
 
 // The x of a product, quantised once however many matrices it meets: per token and block of 32
 // columns scale = max|x| / (127 * 16) (f32), and for each half of the block an integer multiplier
@@ -37,17 +42,17 @@ class Activations {
   // Points at x [n_tokens, n_cols], rows x_stride elements apart; x must stay unchanged until the
   // products are done.
   void Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept;
-  // Makes the 8-bit form if it is not there yet (MatMul calls it when a matrix needs it), and
-  // with_wide also m * c as int16, which only the kernels without an 8-bit dot read.
-  void Quantise(ThreadPool& pool, bool with_wide = false) noexcept;
+  // Makes the 8-bit form if it is not there yet (MatMul calls it when a matrix needs it).
+  void Quantise(ThreadPool& pool, CodeUse use) noexcept;
 
   ActivationType type() const { return type_; }
   size_t n_tokens() const { return n_tokens_; }
   size_t n_cols() const { return n_cols_; }
   size_t n_blocks() const { return n_blocks_; }
   const float* row(size_t token) const { return x_ + token * x_stride_; }
+  // [n_blocks][8 words][4], columns in the order of WordColumn (quant/packed_layout.h).
   const int8_t* codes(size_t token) const { return codes_.data() + token * n_blocks_ * kBlockCols; }
-  // m * c for 16-bit dots: each four columns in the order 0, 2, 1, 3.
+  // m * c in the same words, whose four are in the order 0, 2, 1, 3: operands of 16-bit dots.
   const int16_t* wide_codes(size_t token) const {
     return wide_codes_.data() + token * n_blocks_ * kBlockCols;
   }
@@ -63,7 +68,7 @@ class Activations {
   const float* x_ = nullptr;
   size_t n_tokens_ = 0, n_cols_ = 0, n_blocks_ = 0, x_stride_ = 0;
   bool has_codes_ = false;
-  bool has_wide_codes_ = false;
+  CodeUse made_;                       // of the codes that are there
   AlignedArray<int8_t> codes_;         // [n_tokens, n_blocks * 32], zero-padded
   AlignedArray<int16_t> wide_codes_;   // [n_tokens, n_blocks * 32]
   AlignedArray<float> scales_;         // [n_tokens, n_blocks]

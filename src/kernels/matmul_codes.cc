@@ -50,6 +50,8 @@ template <typename Activation, size_t kTokens>
 struct Block {
   const uint8_t* codes;  // first group's
   const Activation* x[kTokens];
+  const int16_t* multipliers;  // first token's
+  size_t multiplier_stride;
   size_t never;  // of the tile
 };
 
@@ -58,7 +60,6 @@ struct Block {
 // in registers.
 template <class Dot, size_t kPart, size_t kGroups, size_t kTokens>
 HWY_INLINE void AddPart(const Block<typename Dot::Activation, kTokens>& block,
-                        const int16_t* multipliers, size_t multiplier_stride,
                         const typename Dot::Constants& constants, VecI32 (&out)[kTokens][kGroups]) {
   typename Dot::Sum sums[kTokens][kGroups];
   for (auto& token : sums) {
@@ -79,10 +80,9 @@ HWY_INLINE void AddPart(const Block<typename Dot::Activation, kTokens>& block,
     static_cast<void>((step(s) && ...));
   }(std::make_index_sequence<Dot::kPartSteps>());
   for (size_t t = 0; t < kTokens; ++t) {
-    const int16_t multiplier =
-        Dot::kParts == 1 ? int16_t{1} : multipliers[t * multiplier_stride + kPart];
+    const int16_t* multipliers = block.multipliers + t * block.multiplier_stride;
     for (size_t g = 0; g < kGroups; ++g) {
-      out[t][g] = hn::Add(out[t][g], Dot::Finish(sums[t][g], multiplier, constants));
+      out[t][g] = hn::Add(out[t][g], Dot::template Finish<kPart>(sums[t][g], multipliers));
     }
   }
 }
@@ -99,11 +99,11 @@ HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t ind
     const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.n_blocks + index] * Dot::kOffset);
     for (size_t g = 0; g < kGroups; ++g) out[t][g] = start;
   }
+  block.multipliers = tile.multipliers + index * kBlockHalves;
+  block.multiplier_stride = tile.n_blocks * kBlockHalves;
   block.never = tile.never;
-  const int16_t* multipliers = tile.multipliers + index * kBlockHalves;
-  const size_t stride = tile.n_blocks * kBlockHalves;
-  AddPart<Dot, 0>(block, multipliers, stride, constants, out);
-  if constexpr (Dot::kParts == 2) AddPart<Dot, 1>(block, multipliers, stride, constants, out);
+  AddPart<Dot, 0>(block, constants, out);
+  if constexpr (Dot::kParts == 2) AddPart<Dot, 1>(block, constants, out);
 }
 
 template <class Dot, size_t kGroups, size_t kTokens>
@@ -223,14 +223,13 @@ void Run(const RowRange& range) {
 
 }  // namespace
 
-bool NeedsWideCodes(const PackedShape& shape) noexcept {
+CodeUse CodeUseOf(const PackedShape& shape) noexcept {
+  CodeUse use{WordsMixHalves(shape.form), true};
 #if HEADLIGHT_HAS_DOT4
-  return shape.form == DotForm::kWide ||
-         (shape.form == DotForm::kSplit && shape.family == PackedFamily::kP8);
-#else
-  static_cast<void>(shape);
-  return true;
+  use.wide = shape.form == DotForm::kWide ||
+             (shape.form == DotForm::kSplit && shape.family == PackedFamily::kP8);
 #endif
+  return use;
 }
 
 void MatMulCodes(const RowRange& range) noexcept {

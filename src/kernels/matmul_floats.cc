@@ -143,12 +143,15 @@ void WidenPlain(const Widening& to, size_t begin, size_t n_cols) {
   }
 }
 
-// Four columns of the four rows, code minus `offset` times the row's scale.
-HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out, size_t stride) {
+// A word of the four rows, code minus `offset` times the row's scale, to where its columns belong.
+HWY_INLINE void WidenWord(const Widening& to, VecI32 codes, size_t word, int32_t offset,
+                          VecF32 scale, float* out) {
   const F32x4 df;
   const VecI32 minus = hn::Set(I32x4(), offset);
-  const auto store = [&](VecI32 code, size_t column) {
-    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df, out + column * stride);
+  const auto store = [&](VecI32 code, size_t byte) {
+    const size_t column = WordColumn(to.shape.form, word, byte);
+    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df,
+              out + column * to.out_stride);
   };
   store(hn::ShiftRight<24>(hn::ShiftLeft<24>(codes)), 0);
   store(hn::ShiftRight<24>(hn::ShiftLeft<16>(codes)), 1);
@@ -158,24 +161,22 @@ HWY_INLINE void WidenStep(VecI32 codes, int32_t offset, VecF32 scale, float* out
 
 void WidenBlock(const Widening& to, size_t block, float* out) {
   const PackedFamily family = to.shape.family;
+  const DotForm form = to.shape.form;
   const uint8_t* data = to.strip + block * to.layout.block_bytes;
   const VecF32 scale = LoadF16x4(data + to.strip_group * kScaleBlockBytes, F16Constants());
   const uint8_t* codes = data + to.layout.scale_bytes + to.strip_group * CodeBlockBytes(family);
-  const size_t stride = to.out_stride;
   const U8x16 d8;
-  const auto flip = hn::Set(d8, P8Flip(to.shape.form));
+  const auto flip = hn::Set(d8, P8Flip(form));
   const auto low_bits = hn::Set(d8, 15);
   for (size_t v = 0; v < CodeBlockBytes(family) / kVectorBytes; ++v) {
     const auto bytes = hn::Load(d8, codes + v * kVectorBytes);
-    float* step = out + v * kStepCols * stride;
     if (family == PackedFamily::kP8) {
-      WidenStep(hn::BitCast(I32x4(), hn::Xor(bytes, flip)), 0, scale, step, stride);
+      WidenWord(to, hn::BitCast(I32x4(), hn::Xor(bytes, flip)), v, 0, scale, out);
     } else {
       const auto low = hn::And(bytes, low_bits);
       const auto high = hn::And(hn::ShiftRight<4>(bytes), low_bits);
-      WidenStep(hn::BitCast(I32x4(), low), kP4Offset, scale, step, stride);
-      WidenStep(hn::BitCast(I32x4(), high), kP4Offset, scale, step + kBlockCols / 2 * stride,
-                stride);
+      WidenWord(to, hn::BitCast(I32x4(), low), P4Word(form, v, 0), kP4Offset, scale, out);
+      WidenWord(to, hn::BitCast(I32x4(), high), P4Word(form, v, 1), kP4Offset, scale, out);
     }
   }
 }

@@ -18,9 +18,8 @@ struct RowRange {
   size_t group_end = 0;
 };
 
-// Whether MatMulCodes reads the activations' codes as int16 for a matrix of this shape (kP8 or
-// kP4).
-bool NeedsWideCodes(const PackedShape& shape) noexcept;
+// What MatMulCodes reads of the activations for a matrix of this shape (kP8 or kP4).
+CodeUse CodeUseOf(const PackedShape& shape) noexcept;
 // kP8 and kP4 weights, 8-bit activations (quantised already).
 void MatMulCodes(const RowRange& range) noexcept;
 // Every family, f32 activations.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "quant/packed_layout.h"
+#include "simd/simd.h"
 
 namespace headlight {
 namespace {
@@ -20,7 +21,7 @@ struct Run {
   size_t group;        // of the strip
   size_t lane;         // row % kRowGroup
   size_t first_block;  // place of the first block in its row, in file blocks
-  uint8_t flip;        // P8Flip of the matrix
+  DotForm form;
 };
 
 constexpr size_t kFileScaleBytes = 2;
@@ -35,45 +36,65 @@ T LoadAs(const uint8_t* bytes) {
   return value;
 }
 
-// Copies kWords words of 4 bytes from a row's block into its lane of as many vectors.
-template <size_t kWords>
-inline void ScatterWords(const uint8_t* src, uint32_t flip, uint8_t* dst) {
-  for (size_t i = 0; i < kWords; ++i) {
-    const uint32_t word = LoadAs<uint32_t>(src + i * sizeof(uint32_t)) ^ flip;
-    std::memcpy(dst + i * kVectorBytes, &word, sizeof(word));
+// The words of a Q8_0 block's 32 codes.
+struct Q8_0Words {
+  static constexpr size_t kWords = kBlockWords;
+  static void Make(DotForm form, const uint8_t* codes, uint32_t* words) {
+    const U16x8 d16;
+    const auto flip = hn::BitCast(d16, hn::Set(U8x16(), P8Flip(form)));
+    const auto first = hn::Xor(hn::BitCast(d16, hn::LoadU(U8x16(), codes)), flip);
+    const auto second = hn::Xor(hn::BitCast(d16, hn::LoadU(U8x16(), codes + kHalfCols)), flip);
+    const bool mix = WordsMixHalves(form);
+    const U32x4 d32;
+    hn::Store(hn::BitCast(d32, mix ? hn::InterleaveLower(d16, first, second) : first), d32, words);
+    hn::Store(hn::BitCast(d32, mix ? hn::InterleaveUpper(d16, first, second) : second), d32,
+              words + kBlockWords / 2);
   }
-}
+};
 
-// Q8_0 and Q4_0: f16 scale, then the codes of 32 columns as kWords words in the order that the
-// packed block wants. Returns whether all scales are finite.
-template <size_t kWords>
+// The steps of a Q4_0 block's 16 bytes, of which byte i holds columns i and 16 + i.
+struct Q4_0Words {
+  static constexpr size_t kWords = kBlockWords / 2;
+  static void Make(DotForm form, const uint8_t* codes, uint32_t* words) {
+    const U32x4 d32;
+    auto word = hn::BitCast(d32, hn::LoadU(U8x16(), codes));
+    if (WordsMixHalves(form)) {
+      // Four columns of each half: two of them into the low nibbles, two into the high ones.
+      const auto low_nibbles = hn::Set(d32, 0x0F0F0F0Fu);
+      const auto first = hn::And(word, low_nibbles);
+      const auto second = hn::And(hn::ShiftRight<4>(word), low_nibbles);
+      const auto lower = hn::Set(d32, 0xFFFFu);
+      word = hn::Or(hn::Or(hn::And(first, lower), hn::ShiftLeft<4>(hn::ShiftRight<16>(first))),
+                    hn::Or(hn::ShiftLeft<16>(second), hn::ShiftLeft<4>(hn::AndNot(lower, second))));
+    }
+    hn::Store(word, d32, words);
+  }
+};
+
+// Q8_0 and Q4_0: f16 scale, then the codes of 32 columns. Returns whether all scales are finite.
+template <class Words>
 bool PackCodes(const Run& run) {
-  constexpr size_t kFileBlock = kFileScaleBytes + kWords * sizeof(uint32_t);
-  const uint32_t flip = run.flip * 0x01010101u;
+  constexpr size_t kFileBlock = kFileScaleBytes + Words::kWords * sizeof(uint32_t);
   const uint8_t* src = run.src;
   uint8_t* block = run.strip + run.first_block * run.layout.block_bytes;
   uint8_t* scales = block + (run.group * kRowGroup + run.lane) * sizeof(uint16_t);
-  uint8_t* codes = block + run.layout.scale_bytes + run.group * kWords * kVectorBytes +
+  uint8_t* codes = block + run.layout.scale_bytes + run.group * Words::kWords * kVectorBytes +
                    run.lane * sizeof(uint32_t);
   bool finite = true;
   for (size_t b = 0; b < run.n_blocks; ++b) {
     const uint16_t scale = LoadAs<uint16_t>(src);
     finite &= (scale & kF16ExponentMask) != kF16ExponentMask;
     std::memcpy(scales, &scale, sizeof(scale));
-    ScatterWords<kWords>(src + kFileScaleBytes, flip, codes);
+    alignas(kVectorBytes) uint32_t words[Words::kWords];
+    Words::Make(run.form, src + kFileScaleBytes, words);
+    for (size_t w = 0; w < Words::kWords; ++w) {
+      std::memcpy(codes + w * kVectorBytes, &words[w], sizeof(words[w]));
+    }
     src += kFileBlock;
     scales += run.layout.block_bytes;
     codes += run.layout.block_bytes;
   }
   return finite;
-}
-
-bool PackQ8_0(const Run& run) { return PackCodes<kBlockSteps>(run); }
-
-bool PackQ4_0(const Run& run) {
-  Run plain = run;
-  plain.flip = 0;  // 4-bit codes have one form
-  return PackCodes<kBlockSteps / 2>(plain);
 }
 
 template <typename T, T kExponentMask>
@@ -102,8 +123,8 @@ constexpr FileType kFileTypes[] = {
     {TensorType::kF32, PackedFamily::kF32, PackPlain<uint32_t, kF32ExponentMask>},
     {TensorType::kF16, PackedFamily::kF16, PackPlain<uint16_t, kF16ExponentMask>},
     {TensorType::kBF16, PackedFamily::kBF16, PackPlain<uint16_t, kBF16ExponentMask>},
-    {TensorType::kQ8_0, PackedFamily::kP8, PackQ8_0},
-    {TensorType::kQ4_0, PackedFamily::kP4, PackQ4_0},
+    {TensorType::kQ8_0, PackedFamily::kP8, PackCodes<Q8_0Words>},
+    {TensorType::kQ4_0, PackedFamily::kP4, PackCodes<Q4_0Words>},
 };
 
 const FileType* FindFileType(TensorType type) {
@@ -240,7 +261,7 @@ void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
           group % kStripGroups,
           row_ % kRowGroup,
           next_block_,
-          P8Flip(shape_.form)};
+          shape_.form};
   if (!file_type->pack(run)) {
     // Rare: once more, block by block, to name the place.
     for (run.n_blocks = 1; file_type->pack(run); ++run.first_block) run.src += block_bytes_;
@@ -269,21 +290,27 @@ void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
     }
     return;
   }
-  const uint8_t flip = P8Flip(shape.form);
+  const DotForm form = shape.form;
   const bool is_p8 = shape.family == PackedFamily::kP8;
   const size_t lane = row % kRowGroup;
   for (size_t b = 0; b < shape.n_blocks; ++b) {
     const uint8_t* block = strip + b * layout.block_bytes;
     const float scale = F32FromF16(LoadAs<uint16_t>(block + strip_row * sizeof(uint16_t)));
-    const uint8_t* codes =
-        block + layout.scale_bytes + group % kStripGroups * CodeBlockBytes(shape.family);
-    for (size_t c = 0; c < kBlockCols; ++c) {
-      const size_t step_col = is_p8 ? c : c % (kBlockCols / 2);
-      const uint8_t byte =
-          codes[step_col / kStepCols * kVectorBytes + lane * kStepCols + step_col % kStepCols];
-      const int code = is_p8 ? static_cast<int8_t>(byte ^ flip)
-                             : (c < kBlockCols / 2 ? byte & 15 : byte >> 4) - kP4Offset;
-      out[b * kBlockCols + c] = static_cast<float>(code) * scale;
+    const uint8_t* codes = block + layout.scale_bytes +
+                           group % kStripGroups * CodeBlockBytes(shape.family) + lane * kWordCols;
+    const auto store = [&](size_t word, size_t byte, int code) {
+      const size_t column = b * kBlockCols + WordColumn(form, word, byte);
+      out[column] = static_cast<float>(code) * scale;
+    };
+    for (size_t i = 0; i < CodeBlockBytes(shape.family) / kRowGroup; ++i) {
+      const size_t step = i / kWordCols;
+      const uint8_t code = codes[step * kVectorBytes + i % kWordCols];
+      if (is_p8) {
+        store(step, i % kWordCols, static_cast<int8_t>(code ^ P8Flip(form)));
+      } else {
+        store(P4Word(form, step, 0), i % kWordCols, (code & 15) - kP4Offset);
+        store(P4Word(form, step, 1), i % kWordCols, (code >> 4) - kP4Offset);
+      }
     }
   }
 }

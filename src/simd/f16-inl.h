@@ -9,7 +9,6 @@
 
 namespace headlight {
 
-using U32x4 = hn::FixedTag<uint32_t, 4>;
 using U16x4 = hn::FixedTag<uint16_t, 4>;
 
 // What LoadF16x4 needs, made once before a loop.

@@ -18,7 +18,9 @@ using F32x4 = hn::FixedTag<float, 4>;
 using I32x4 = hn::FixedTag<int32_t, 4>;
 using I16x8 = hn::FixedTag<int16_t, 8>;
 using I8x16 = hn::FixedTag<int8_t, 16>;
+using U16x8 = hn::FixedTag<uint16_t, 8>;
 using U8x16 = hn::FixedTag<uint8_t, 16>;
+using U32x4 = hn::FixedTag<uint32_t, 4>;
 
 }  // namespace headlight
 

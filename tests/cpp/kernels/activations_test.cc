@@ -15,27 +15,34 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   // Sized for more than is used, as a session's workspace is.
   Activations activations(n_tokens + 2, n_cols + 64, ActivationType::kInt8);
   activations.Set(x.data(), n_tokens, n_cols, x_stride);
-  activations.Quantise(pool);
-  activations.Quantise(pool, /*with_wide=*/true);
   const size_t n_blocks = CeilDiv(n_cols, kBlockCols);
   CHECK(activations.n_blocks() == n_blocks);
-  for (size_t t = 0; t < n_tokens; ++t) {
-    const QuantisedReference expected = QuantiseReference(&x[t * x_stride], n_cols);
-    const auto same = [&](const auto* actual, const auto& values) {
-      return std::memcmp(actual, values.data(), values.size() * sizeof(values[0])) == 0;
-    };
-    CHECK(expected.codes.size() == n_blocks * kBlockCols);
-    CHECK(same(activations.codes(t), expected.codes));
-    CHECK(same(activations.multipliers(t), expected.multipliers));
-    CHECK(same(activations.scales(t), expected.scales));
-    CHECK(same(activations.sums(t), expected.sums));
-    bool wide_equal = true;
-    for (size_t c = 0; c < expected.codes.size(); ++c) {
-      constexpr size_t kPlace[] = {0, 2, 1, 3};  // of column c within its four
-      wide_equal &= activations.wide_codes(t)[c / 4 * 4 + kPlace[c % 4]] ==
-                    expected.codes[c] * expected.multipliers[c / kHalfCols];
+  for (const DotForm form :
+       {DotForm::kSigned, DotForm::kUnsigned, DotForm::kSplit, DotForm::kWide}) {
+    activations.Quantise(pool, {WordsMixHalves(form), false});
+    const bool has_wide = form == DotForm::kWide;
+    if (has_wide) activations.Quantise(pool, {true, true});
+    for (size_t t = 0; t < n_tokens; ++t) {
+      const QuantisedReference expected = QuantiseReference(&x[t * x_stride], n_cols);
+      const auto same = [&](const auto* actual, const auto& values) {
+        return std::memcmp(actual, values.data(), values.size() * sizeof(values[0])) == 0;
+      };
+      CHECK(expected.codes.size() == n_blocks * kBlockCols);
+      CHECK(same(activations.multipliers(t), expected.multipliers));
+      CHECK(same(activations.scales(t), expected.scales));
+      CHECK(same(activations.sums(t), expected.sums));
+      size_t n_wrong = 0;
+      for (size_t i = 0; i < expected.codes.size(); ++i) {
+        const size_t word = i % kBlockCols / kWordCols;
+        const size_t column = i / kBlockCols * kBlockCols + WordColumn(form, word, i % kWordCols);
+        n_wrong += activations.codes(t)[i] != expected.codes[column];
+        if (!has_wide) continue;
+        constexpr size_t kPlace[] = {0, 2, 1, 3};  // of byte i within its word
+        n_wrong += activations.wide_codes(t)[i / kWordCols * kWordCols + kPlace[i % kWordCols]] !=
+                   expected.codes[column] * expected.multipliers[column / kHalfCols];
+      }
+      CHECK(n_wrong == 0);
     }
-    CHECK(wide_equal);
   }
 }
 
@@ -61,7 +68,7 @@ TEST_CASE("Activations: halves round to even, extremes stay within 127") {
   ThreadPool pool(1);
   Activations activations(1, 64, ActivationType::kInt8);
   activations.Set(x.data(), 1, 64, 64);
-  activations.Quantise(pool);
+  activations.Quantise(pool, {});
   CHECK(activations.codes(0)[0] == 0);  // 0.5
   CHECK(activations.codes(0)[1] == 2);  // 1.5
   CHECK(activations.codes(0)[2] == 2);  // 2.5
@@ -76,7 +83,7 @@ TEST_CASE("Activations: a quiet half has steps of its own, in sixteenths of the 
   ThreadPool pool(1);
   Activations activations(1, 32, ActivationType::kInt8);
   activations.Set(x.data(), 1, 32, 32);
-  activations.Quantise(pool);
+  activations.Quantise(pool, {});
   CHECK(activations.scales(0)[0] == 1.0f / 16.0f);
   CHECK(activations.multipliers(0)[0] == 1);
   CHECK(activations.multipliers(0)[1] == 16);
@@ -93,7 +100,7 @@ TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
     ThreadPool pool(1);
     Activations activations(1, 96, ActivationType::kInt8);
     activations.Set(x.data(), 1, 96, 96);
-    activations.Quantise(pool);
+    activations.Quantise(pool, {});
     for (size_t b = 0; b < 3; ++b) {
       CHECK(activations.scales(0)[b] == 0.0f);
       CHECK(activations.sums(0)[b] == 0);

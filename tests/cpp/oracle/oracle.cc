@@ -25,12 +25,22 @@ Matrix Decode(const PackedMatrix& packed) {
 Vector Rounded(OracleRounding rounding, Vector x) {
   if (rounding == OracleRounding::kNone) return x;
   constexpr size_t kBlock = 32;
-  for (size_t begin = 0; begin < x.size(); begin += kBlock) {
-    const size_t end = std::min(begin + kBlock, x.size());
+  constexpr size_t kHalf = 16;
+  const Vector exact = x;
+  const auto largest = [&](size_t begin, size_t n) {
     double max = 0.0;
-    for (size_t i = begin; i < end; ++i) max = std::max(max, std::abs(x[i]));
+    for (size_t i = begin; i < std::min(begin + n, x.size()); ++i)
+      max = std::max(max, std::abs(exact[i]));
+    return max;
+  };
+  for (size_t begin = 0; begin < x.size(); begin += kHalf) {
+    const double max = largest(begin / kBlock * kBlock, kBlock);
     if (max == 0.0) continue;
-    for (size_t i = begin; i < end; ++i) x[i] = std::nearbyint(x[i] * 127.0 / max) * max / 127.0;
+    const double sixteenths = std::max(1.0, std::ceil(largest(begin, kHalf) / max * 16.0));
+    const double step = max / 127.0 * sixteenths / 16.0;
+    for (size_t i = begin; i < std::min(begin + kHalf, x.size()); ++i) {
+      x[i] = std::nearbyint(exact[i] / step) * step;
+    }
   }
   return x;
 }

@@ -28,8 +28,8 @@ struct OracleModel {
 OracleModel OracleOf(const Model& model);
 
 // What happens to the x of every product. kEightBit: exact arithmetic on what 8 bits leave of x,
-// that is, per 32 elements integers of up to 127 times max|x| / 127; the error that no arithmetic
-// can avoid once activations have 8 bits.
+// that is, per 16 elements integers of up to 127 times a step, which is in sixteenths of that of 32
+// elements (kernels/matmul.h); the error that no arithmetic can avoid once activations are so.
 enum class OracleRounding { kNone, kEightBit };
 
 // Logits of every position: [tokens.size(), vocab_size].
