@@ -3,6 +3,7 @@
 import process from 'node:process';
 import { generate } from './generate.js';
 import { info, logits, tokenize } from './inspect.js';
+import { layout } from './layout.js';
 import { asFailure, printJson } from './output.js';
 import {
   type Call,
@@ -21,6 +22,7 @@ const run: Record<CommandName, (call: Call, json: boolean) => Promise<void>> = {
   logits,
   tokenize,
   info,
+  layout,
 };
 
 /** `generate` into a file gives the text; the other commands give programs JSON without being asked. */

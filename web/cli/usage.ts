@@ -13,6 +13,8 @@ export type Flags = Readonly<Record<string, Flag>>;
 export interface Command {
   summary: string;
   flags: Flags;
+  /** The command also works without a MODEL. */
+  modelIsOptional?: boolean;
 }
 
 const json: Flag = { type: 'boolean', help: 'print one JSON value and nothing else on stdout' };
@@ -83,6 +85,33 @@ export const commands = {
     summary: 'what a model is and takes, from its header alone',
     flags: { 'n-ctx': nCtx, 'kv-cache': kvCache, json },
   },
+  layout: {
+    summary: 'what head layouts cost: file, cache, bytes and operations a token',
+    modelIsOptional: true,
+    flags: {
+      preset: {
+        type: 'string',
+        value: 'NAME',
+        help: 'seedA1|seedA2|llama8b|llama70b|heads|walk|needle2 instead of a MODEL',
+      },
+      layers: { type: 'string', value: 'N', help: 'change every row: layers' },
+      'd-model': { type: 'string', value: 'N', help: 'width of the residual stream' },
+      'q-heads': { type: 'string', value: 'N', help: 'query heads' },
+      'kv-heads': { type: 'string', value: 'N', help: 'KV heads: a divisor of the query heads' },
+      'd-qk': { type: 'string', value: 'N', help: 'width of queries and keys' },
+      'd-v': { type: 'string', value: 'N', help: 'width of values' },
+      'd-ff': { type: 'string', value: 'N', help: 'width of the feed-forward' },
+      vocab: { type: 'string', value: 'N', help: 'tokens of the vocabulary' },
+      weights: {
+        type: 'string',
+        value: 'f32|f16|bf16|q8_0|q4_0',
+        help: "default: the preset's, f16",
+      },
+      cache: { type: 'string', value: 'f32|f16|int8', help: 'format of the cache (default f16)' },
+      'n-ctx': { type: 'string', value: 'N', help: 'tokens in the cache (default 8192)' },
+      json,
+    },
+  },
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof commands;
@@ -96,6 +125,7 @@ export class UsageError extends Error {
 
 export interface Call {
   command: CommandName;
+  /** Empty where the command works without one and none was given. */
   model: string;
   values: Values;
 }
@@ -115,9 +145,9 @@ export function parseCall(args: readonly string[]): Call {
         : `There is no command '${name}'. Known: ${known}`,
     );
   }
-  const flags: Flags = commands[name].flags;
+  const { flags, modelIsOptional = false }: Command = commands[name];
   const { values, positionals } = parseFlags(name, flags, rest);
-  const [model, extra] = positionals;
+  const [model = modelIsOptional ? '' : undefined, extra] = positionals;
   if (model === undefined)
     throw new UsageError(`${name}: the MODEL is missing: a path or URL of a GGUF file`);
   if (extra !== undefined)

@@ -1,6 +1,6 @@
 // Chromium and Firefox through puppeteer-core.
 import puppeteer, { type Browser, type ConsoleMessage, type Page } from 'puppeteer-core';
-import type { EngineName, Tab } from './tab.js';
+import type { EngineName, Key, Tab } from './tab.js';
 
 // As root Chromium needs --no-sandbox; the rest keeps it from looking for a network at start.
 const chromiumArgs = [
@@ -12,8 +12,6 @@ const chromiumArgs = [
   '--disable-component-update',
   '--disable-sync',
 ];
-
-const keyNames = { Enter: 'Enter', Escape: 'Escape' } as const;
 
 class PuppeteerTab implements Tab {
   readonly #problems: string[] = [];
@@ -51,8 +49,20 @@ class PuppeteerTab implements Tab {
     await this.page.focus(`[data-testid="${testid}"]`);
   }
 
-  async press(key: keyof typeof keyNames): Promise<void> {
-    await this.page.keyboard.press(keyNames[key]);
+  async press(key: Key): Promise<void> {
+    await this.page.keyboard.press(key);
+  }
+
+  async hover(selector: string): Promise<void> {
+    await this.page.locator(selector).hover();
+  }
+
+  async select(testid: string, value: string): Promise<void> {
+    await this.page.select(`[data-testid="${testid}"]`, value);
+  }
+
+  async resize(width: number, height: number): Promise<void> {
+    await this.page.setViewport({ width, height });
   }
 
   async problems(): Promise<string[]> {

@@ -1,6 +1,8 @@
 // One browser tab, the same for every engine: what the tests may do with it. Elements are named by data-testid.
 export type EngineName = 'chromium' | 'firefox' | 'webkit';
 
+export type Key = 'Enter' | 'Escape' | 'ArrowRight' | 'ArrowLeft';
+
 export interface Tab {
   readonly engine: EngineName;
   open(url: string): Promise<void>;
@@ -9,7 +11,13 @@ export interface Tab {
   click(testid: string): Promise<void>;
   /** Types into a field as a person would, after emptying it. */
   type(testid: string, text: string): Promise<void>;
-  press(key: 'Enter' | 'Escape'): Promise<void>;
+  press(key: Key): Promise<void>;
+  /** Moves the pointer onto the first element of a CSS selector. */
+  hover(selector: string): Promise<void>;
+  /** Chooses an option of a <select> by its value. */
+  select(testid: string, value: string): Promise<void>;
+  /** Gives the page another size, in CSS pixels. */
+  resize(width: number, height: number): Promise<void>;
   /** Console messages of level warning and error, uncaught errors included, since open(). */
   problems(): Promise<string[]>;
   /** URLs of everything requested since open(), the worker's requests included where the engine tells. */

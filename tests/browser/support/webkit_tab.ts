@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { type Browser, remote } from 'webdriverio';
-import type { Tab } from './tab.js';
+import type { Key, Tab } from './tab.js';
 
 const driverPath = '/usr/bin/WebKitWebDriver';
 const startTimeoutMs = 20_000;
@@ -66,6 +66,14 @@ function stopGroup(driver: ChildProcess): void {
   process.kill(-driver.pid, 'SIGTERM');
 }
 
+/** WebDriver's own characters for keys. */
+const keyCodes: Record<Key, string> = {
+  Enter: 'Enter',
+  Escape: 'Escape',
+  ArrowLeft: '\uE012',
+  ArrowRight: '\uE014',
+};
+
 class WebKitTab implements Tab {
   readonly engine = 'webkit';
 
@@ -116,8 +124,22 @@ class WebKitTab implements Tab {
     await element.addValue(text);
   }
 
-  async press(key: 'Enter' | 'Escape'): Promise<void> {
-    await this.browser.keys(key);
+  async press(key: Key): Promise<void> {
+    await this.browser.keys(keyCodes[key]);
+  }
+
+  async hover(selector: string): Promise<void> {
+    const element = this.browser.$(selector);
+    await element.waitForDisplayed({ timeout: startTimeoutMs });
+    await element.moveTo();
+  }
+
+  async select(testid: string, value: string): Promise<void> {
+    await (await this.#element(testid)).selectByAttribute('value', value);
+  }
+
+  async resize(width: number, height: number): Promise<void> {
+    await this.browser.setWindowSize(width, height);
   }
 
   problems(): Promise<string[]> {

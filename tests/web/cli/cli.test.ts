@@ -44,6 +44,50 @@ function file(name: string, text: string): string {
 const QUESTION = file('question.json', '[{"role": "user", "content": "Who are you?"}]');
 const GREEDY = ['--temperature', '0', '--max-tokens', '12'];
 
+describe('layout', () => {
+  const sizes = (preset: string, digits: number) =>
+    json('layout', '--preset', preset)
+      .rows.map(({ fileBytes }: { fileBytes: number }) => (fileBytes / 1e6).toFixed(digits))
+      .join(' ');
+
+  it('gives both tables of the head-bytes article to the printed digit', () => {
+    expect(sizes('seedA1', 1)).toBe('71.0 65.5 60.0 54.5 65.5 60.0 65.3 59.5 53.8');
+    expect(sizes('seedA2', 0)).toBe('185 227 270');
+  });
+
+  it('rows have label, layout, parameters, file and cache bytes; flags change every row', () => {
+    const { rows } = json('layout', '--preset', 'llama70b', '--layers', '40', '--n-ctx', '8192');
+    expect(rows).toHaveLength(3);
+    expect(rows[1]).toMatchObject({
+      label: 'GQA (as it is)',
+      layout: { nLayers: 40, nQHeads: 64, nKvHeads: 8, dQk: 128, dV: 128 },
+      kvBytesPerToken: 163_840,
+      kvBytes: 163_840 * 8192,
+    });
+    const { rows: int8 } = json('layout', '--preset', 'llama70b', '--cache', 'int8');
+    expect(int8[1].kvBytesPerToken).toBe(80 * 8 * 2 * (128 + 8));
+  });
+
+  it('counts a model from its header', () => {
+    const { rows } = json('layout', model, '--weights', 'q8_0');
+    expect(rows[0]).toMatchObject({ parameters: 2_810_304, layout: { dQk: 24, dV: 32 } });
+  });
+
+  it.each([
+    [['--preset', 'nope'], /no preset 'nope'.*seedA1/],
+    [[], /MODEL and --preset NAME/],
+    [['--preset', 'seedA1', '--kv-heads', '3'], /nKvHeads is 3.*divisor of nQHeads = 8/],
+    [['--preset', 'seedA1', '--weights', 'q9'], /weights.*q4_0/],
+  ])('%j is refused with a remedy', (args, message) => {
+    const { stdout, status } = headlight('layout', ...args, '--json');
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout).error).toMatchObject({
+      code: 'BadOption',
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
 describe('generate', () => {
   it('prints one JSON value with text, tokens, timings, runtime and memory', () => {
     const result = json('generate', model, '--chat', QUESTION, ...GREEDY, '--threads', '1');

@@ -15,6 +15,14 @@ const PROGRAM = `
 import {
   attend, Engine, type EngineSession, type GenerateResult, HeadlightError, inspectModel, type ModelPlan, type Run,
 } from 'headlight-wasm';
+import { HeadLab, layoutCost, layoutPreset, type ModelShape } from 'headlight-wasm/lab';
+
+export async function lab(shape: ModelShape): Promise<number> {
+  const running: HeadLab = await HeadLab.start({ threads: 1 });
+  const weights = await running.weights({ nQHeads: 1, nKvHeads: 1, dQk: 1, q: Float32Array.of(1), k: Float32Array.of(1) });
+  await running.dispose();
+  return weights.length + layoutCost({ ...shape, dV: 3 }, { cacheK: 'int8' }).fileBytes + layoutPreset('seedA1').rows.length;
+}
 
 export async function main(file: Blob, signal: AbortSignal): Promise<string> {
   const plan: ModelPlan = await inspectModel(file, { nCtx: 512 });
@@ -75,6 +83,9 @@ describe('the packed package', () => {
       'index.js',
       'index.d.ts',
       'node.js',
+      'lab/index.js',
+      'lab/index.d.ts',
+      'lab/node.js',
       'worker.js',
       'worker-node.js',
       'THIRD_PARTY_LICENSES.txt',
@@ -99,6 +110,7 @@ describe('the packed package', () => {
     const dist = path.join(app.root, 'node_modules/headlight-wasm/dist');
     const names = async (file: string) => Object.keys(await import(path.join(dist, file))).sort();
     expect(await names('index.js')).toEqual(await names('node.js'));
+    expect(await names('lab/index.js')).toEqual(await names('lab/node.js'));
   });
 
   it.each([

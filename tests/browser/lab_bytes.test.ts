@@ -1,0 +1,189 @@
+// The lab's section "Bytes" as a visitor uses it: chooses layouts, types, slides, hovers, shares the address, saves figures.
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { serve } from '../../web/serve.mjs';
+import { isInstalled, openTab, settings } from './support/browsers.js';
+import { dropFile, patienceMs } from './support/chat.js';
+import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { type Tab, textOf, until } from './support/tab.js';
+
+const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
+const here = settings.filter(({ isolation, engine }) => isolation || engine === 'webkit');
+
+describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
+  const skip = !isInstalled(engine);
+  const test = skip ? it.skip : it;
+  const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+  let tab: Tab;
+  let server: Awaited<ReturnType<typeof serve>>;
+  let url = '';
+
+  beforeAll(async () => {
+    if (skip) return;
+    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
+    server = await serve({ mounts: { '/': pages }, isolation });
+    url = `${server.url}lab/`;
+    tab = await openTab(engine);
+    await openLab(tab, url);
+  });
+
+  afterAll(async () => {
+    await tab?.close();
+    await server?.close();
+  });
+
+  afterEach(async () => {
+    if (skip) return;
+    expect(await tab.problems(), 'console').toEqual([]);
+    const foreign = (await tab.requests()).filter(
+      (address) =>
+        !address.startsWith(server.url) &&
+        !address.startsWith('data:') &&
+        !address.startsWith('blob:'),
+    );
+    expect(foreign, 'requests to others').toEqual([]);
+  });
+
+  test(`the first table stands there, ours beside the printed figures${why}`, async () => {
+    const sizes = await texts(tab, '#preset-table td:nth-child(2) .exact');
+    expect(sizes.map((text) => Number.parseFloat(text).toFixed(1)).join(' ')).toBe(
+      '71.0 65.5 60.0 54.5 65.5 60.0 65.3 59.5 53.8',
+    );
+    const printed = await texts(tab, '#preset-table td:nth-child(2) small');
+    expect(printed.join(' ')).toBe(
+      '71.0 65.5 60.0 54.5 65.5 60.0 65.3 59.5 53.8'
+        .split(' ')
+        .map((mb) => `printed ${mb} MB`)
+        .join(' '),
+    );
+    expect(await texts(tab, '#findings li')).toHaveLength(3);
+    expect(await textOf(tab, 'preset-whys')).toMatch(/rounded to three decimals/);
+  });
+
+  test(`a mark of the chart is read by pointing at it${why}`, async () => {
+    await tab.hover('[data-point="16 / 64"]');
+    await until(tab, 'the detail', patienceMs, () =>
+      document.getElementById('loss-detail')?.textContent?.includes('54.5 MB, loss 2.174, +3.72 %'),
+    );
+  });
+
+  test(`typing a width changes the cost and the address; a shared address shows the same${why}`, async () => {
+    await tab.type('shape-qk', '32');
+    expect(await textOf(tab, 'cost-file')).toBe('60.0 MB');
+    expect(await textOf(tab, 'key-notes')).toMatch(/2 loads of 16 bytes and 2 dot-product/);
+    const address = await addressWith(tab, 'qk=32');
+    await openLab(tab, address);
+    expect(await textOf(tab, 'cost-file')).toBe('60.0 MB');
+    await tab.click('shape-reset');
+    expect(await textOf(tab, 'cost-file')).toBe('65.5 MB');
+    await until(tab, 'a plain address', patienceMs, () => location.search === '');
+  });
+
+  test(`a slider is moved by the keyboard${why}`, async () => {
+    await tab.run(() =>
+      document.querySelector<HTMLElement>('[data-testid="shape-v-slider"]')?.focus(),
+    );
+    await tab.press('ArrowLeft');
+    expect(await tab.run(() => document.querySelector<HTMLInputElement>('#shape-v')?.value)).toBe(
+      '63',
+    );
+    // 28 blocks x 512 x 20 heads' widths x 2 bytes less: 65.489 - 0.573 MB.
+    expect(await textOf(tab, 'cost-file')).toBe('64.9 MB');
+    await tab.press('ArrowRight');
+    expect(await textOf(tab, 'cost-file')).toBe('65.5 MB');
+  });
+
+  test(`what cannot be is said beside the field, and the last good figures stay${why}`, async () => {
+    await tab.type('shape-G', '3');
+    expect(await texts(tab, '#shape-G-error')).toEqual(['KV heads must divide the 8 query heads.']);
+    expect(await textOf(tab, 'cost-file')).toBe('65.5 MB');
+    await tab.type('shape-G', '0');
+    expect(await texts(tab, '#shape-G-error')).toEqual([
+      'KV heads: a whole number from 1 to 1,024.',
+    ]);
+    await tab.click('shape-reset');
+    expect(await texts(tab, '#shape-G-error')).toEqual(['']);
+  });
+
+  test(`other layouts: the cache tables, one wide head, the loaded model${why}`, async () => {
+    await tab.select('preset', 'llama70b');
+    expect(await texts(tab, '#preset-table td:nth-child(3) .exact')).toEqual([
+      '2,560 KiB',
+      '320 KiB',
+      '40 KiB',
+    ]);
+    expect(await texts(tab, '#preset-table td:nth-child(4) .exact')).toEqual([
+      '20 GiB',
+      '2.5 GiB',
+      '0.3125 GiB',
+    ]);
+    await tab.select('preset', 'heads');
+    expect(await texts(tab, '#preset-table td:nth-child(6) .exact')).toEqual([
+      '32,768 B',
+      '32,768 B',
+      '4,096 B',
+      '512 B',
+    ]);
+    await tab.select('preset', 'loaded');
+    expect(await textOf(tab, 'cost-parameters')).toBe('2.81 million');
+    expect(await textOf(tab, 'cost-kv-token')).toBe('1.313 KiB');
+    await dropFile(tab, '../models/default-q8_0.gguf', 'mine.gguf');
+    await until(tab, 'the dropped model', patienceMs, () =>
+      document.getElementById('preset-title')?.textContent?.includes('mine'),
+    );
+    await dropFile(tab, '../models/default-q8_0.gguf', 'cut.gguf', 1000);
+    await until(tab, 'what is wrong with a cut file', patienceMs, () =>
+      /cut: .*(ends|cut|incomplete|truncated|short)/i.test(
+        document.getElementById('toast')?.textContent ?? '',
+      ),
+    );
+    await tab.select('preset', 'seedA1');
+  });
+
+  test(`200 conversations against 25, and 186 against 23 in GB${why}`, async () => {
+    const counts = () => texts(tab, '#conc-list .conc-n');
+    expect((await counts()).slice(0, 3)).toEqual(['25', '200', '1,600']);
+    await tab.select('conc-unit', 'GB');
+    expect((await counts()).slice(0, 2)).toEqual(['23', '186']);
+    await tab.select('conc-unit', 'GiB');
+    await tab.type('conc-tokens', '4096');
+    expect((await counts()).slice(0, 2)).toEqual(['50', '400']);
+    await tab.type('conc-tokens', '8192');
+  });
+
+  test(`this device's ceilings give expected rates${why}`, async () => {
+    await tab.click('measure-device');
+    await until(tab, 'the rates', patienceMs, () =>
+      /at most [\d,.]+ tokens\/s/.test(document.getElementById('cost-rates')?.textContent ?? ''),
+    );
+  });
+
+  test(`figures are saved in all four formats${why}`, async () => {
+    const csv = await exported(tab, '#preset-export', 'csv');
+    expect(csv.name).toBe('headlight-seedA1.csv');
+    expect(csv.text).toContain('48 / 64,65.489 MB,65.5 MB');
+    const json = await exported(tab, '#loss-export', 'json');
+    expect(JSON.parse(json.text)[3]).toMatchObject({ label: '16 / 64', loss: 2.174 });
+    const svg = await exported(tab, '#loss-export', 'svg');
+    expect(svg.text).toMatch(/^<svg [^>]*xmlns="http:\/\/www.w3.org\/2000\/svg"/);
+    expect(svg.text).not.toMatch(/class=|var\(--/);
+    expect(svg.text).toMatch(/stroke="rgb/);
+    const png = await exported(tab, '#item-export', 'png');
+    expect(png.type).toBe('image/png');
+    expect(png.size).toBeGreaterThan(5000);
+  });
+
+  test(`nothing is wider than a phone${why}`, async () => {
+    for (const width of [390, 320]) {
+      await tab.resize(width, 800);
+      await until(
+        tab,
+        `a page that fits ${width} pixels`,
+        patienceMs,
+        () => document.documentElement.scrollWidth <= innerWidth,
+      );
+    }
+    await tab.resize(1280, 900);
+  });
+});

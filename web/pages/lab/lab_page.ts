@@ -1,0 +1,39 @@
+// The page as a whole: its sections, the model that they share, and what goes wrong.
+import { copyText } from '../shared/clipboard.js';
+import { byId } from '../shared/dom.js';
+import { acceptDrops } from '../shared/drop.js';
+import { choiceFromFiles, defaultChoice } from '../shared/model_source.js';
+import { Toast } from '../shared/toast.js';
+import { BytesSection } from './bytes/bytes_section.js';
+import { pageState } from './url_state.js';
+
+export class LabPage {
+  #toast = new Toast(byId('toast', HTMLElement));
+  #state = pageState();
+  #failed = (message: string) => this.#toast.show(message);
+  #bytes = new BytesSection(this.#state, this.#failed);
+
+  async start(): Promise<void> {
+    const files = byId('model-files', HTMLInputElement);
+    files.addEventListener('change', () => {
+      this.#open([...(files.files ?? [])]);
+      files.value = '';
+    });
+    acceptDrops(byId('drop-target', HTMLElement), (dropped) => this.#open(dropped));
+    byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
+    await this.#bytes.start(defaultChoice(new URL('..', location.href).href));
+    document.body.dataset.state = 'ready';
+  }
+
+  async #share(): Promise<void> {
+    this.#state.flush();
+    const copied = await copyText(location.href);
+    this.#toast.show(copied ? 'The link is copied' : `The link: ${location.href}`);
+  }
+
+  #open(files: File[]): void {
+    const checked = choiceFromFiles(files);
+    if (checked.ok) void this.#bytes.load(checked.value);
+    else this.#toast.show(checked.message);
+  }
+}

@@ -1,0 +1,18 @@
+// The lab page: attention heads, understood and tried.
+//
+// Stable hooks for tests and for scripts (data-testid or id):
+//   page       <body data-state="loading|ready">; model-files, drop-target, toast, theme-toggle
+//   bytes      preset; preset-table (tr[data-row]; .exact, small), findings, loss-chart ([data-point]), loss-detail,
+//              shape-H/-G/-qk/-v/-L/-D/-F/-V/-n (fields; sliders have "-slider"), shape-w, shape-c, shape-reset,
+//              cost-parameters, cost-file, cost-kv-token, cost-kv, cost-flops, cost-moved, cost-rates, measure-device,
+//              key-notes, item-chart ([data-item]); conc-memory, conc-weights, conc-workspace, conc-tokens, conc-unit,
+//              conc-list ([data-conc]; .conc-n)
+//   exports    [data-export="svg|png|csv|json"]
+import { byId } from '../shared/dom.js';
+import { fillIcons } from '../shared/icons.js';
+import { wireThemeToggle } from '../shared/theme.js';
+import { LabPage } from './lab_page.js';
+
+fillIcons(document);
+wireThemeToggle(byId('theme-toggle', HTMLButtonElement));
+void new LabPage().start();

@@ -1,0 +1,89 @@
+// A worker with the kernels and no model, kept for many calls: attend() of the package starts one a call, which is too slow
+// to follow a slider.
+import { attendSpec } from '../attend.js';
+import type { Connection } from '../connection.js';
+import type { Platform } from '../endpoint.js';
+import { AbortedError, WorkerLostError } from '../errors.js';
+import { launch } from '../launch.js';
+import { MAX_THREADS } from '../modules.js';
+import { abortSignal, checkOptions, integer, oneOf, type Rules } from '../options.js';
+import type { AttendOptions, AttendResult, RuntimeInfo } from '../types.js';
+
+export interface HeadLabOptions {
+  /** 'auto' (default) takes the fastest module that works here. */
+  module?: 'auto' | 'simd' | 'relaxed';
+  /** Default 1. */
+  threads?: number;
+  signal?: AbortSignal;
+}
+
+/** Options of one attention layer; module and threads are the lab's. */
+export type LabAttendOptions = Omit<AttendOptions, 'module' | 'threads'>;
+
+const RULES: Rules<HeadLabOptions> = {
+  module: oneOf('auto', 'simd', 'relaxed'),
+  threads: integer(1, MAX_THREADS),
+  signal: abortSignal,
+};
+
+export class RunningHeadLab {
+  /** What runs and why. */
+  readonly runtime: RuntimeInfo;
+  readonly #connection: Connection;
+
+  /** @internal Made by HeadLab.start(). */
+  constructor(connection: Connection, runtime: RuntimeInfo) {
+    this.#connection = connection;
+    this.runtime = runtime;
+  }
+
+  /** One attention layer on given rows, by the package's kernels. Calls are answered in their order. */
+  async attend(options: LabAttendOptions): Promise<AttendResult> {
+    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+    const { q, k, v } = options;
+    return this.#connection.request('attend', { spec: attendSpec(options), q, k, v });
+  }
+
+  /**
+   * Attention weights, [nTokens, nQHeads, nKv]: what attend() gives when every value row is a row of the identity matrix,
+   * so that a blend of the values is the list of the weights themselves.
+   */
+  async weights(options: Omit<LabAttendOptions, 'v' | 'dV'>): Promise<Float32Array> {
+    const nKv = options.k.length / (options.nKvHeads * options.dQk);
+    const { out } = await this.attend({
+      ...options,
+      dV: nKv,
+      v: identityValues(nKv, options.nKvHeads),
+    });
+    return out;
+  }
+
+  /** Ends the worker. */
+  async dispose(): Promise<void> {
+    await this.#connection.close(
+      new AbortedError('The lab was disposed while the call was under way'),
+      new WorkerLostError('The lab was disposed. Start another with HeadLab.start().'),
+    );
+  }
+}
+
+/** [nKv, nKvHeads, nKv]: row i has a one at place i in every head. */
+function identityValues(nKv: number, nKvHeads: number): Float32Array {
+  const values = new Float32Array(nKv * nKvHeads * nKv);
+  for (let row = 0; row < nKv; row++) {
+    for (let head = 0; head < nKvHeads; head++) values[(row * nKvHeads + head) * nKv + row] = 1;
+  }
+  return values;
+}
+
+export async function startOn<T>(
+  platform: Platform,
+  options: HeadLabOptions,
+  make: (connection: Connection, runtime: RuntimeInfo) => T,
+): Promise<T> {
+  checkOptions('HeadLab.start', options, RULES);
+  const wishes = { module: options.module ?? 'auto', threads: options.threads ?? 1 };
+  return launch(platform, wishes, options.signal, async ({ connection, runtime }) =>
+    make(connection, runtime),
+  );
+}

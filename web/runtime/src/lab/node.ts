@@ -1,0 +1,17 @@
+// headlight-wasm/lab for Node; index.ts is its twin for browsers.
+import { nodePlatform } from '../node_platform.js';
+import { type HeadLabOptions, RunningHeadLab, startOn } from './head_lab.js';
+
+export * from './public.js';
+
+/** The attention kernels in a worker of their own, without a model, for trying head layouts. */
+export class HeadLab extends RunningHeadLab {
+  /** Rejects with BadOptionError, WorkerLostError or, when `signal` fires, AbortedError. */
+  static start(options: HeadLabOptions = {}): Promise<HeadLab> {
+    return startOn(
+      nodePlatform,
+      options,
+      (connection, runtime) => new HeadLab(connection, runtime),
+    );
+  }
+}
