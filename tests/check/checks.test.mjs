@@ -14,6 +14,7 @@ describe('include direction', () => {
     ['src/kernels/a.cc', '#include "quant/packed.h"\n#include "kernels/b.h"\n#include <vector>\n'],
     ['src/lab/a.h', '#include "session/session.h"\n'],
     ['web/pages/chat/main.ts', "import { Engine } from 'headlight-wasm';\n"],
+    ['web/pages/lab/main.ts', "import { HeadLab } from 'headlight-wasm/lab';\n"],
     ['examples/page/main.js', "import { Engine } from './headlight-wasm/index.js';\n"],
     ['tests/cpp/kv/kv_test.cc', '#include "session/session.h"\n'],
   ])('%s may include what comes before it', (path, text) => {
@@ -27,6 +28,7 @@ describe('include direction', () => {
     ['a bare name', 'src/kv/a.cc', '#include "kv_cache.h"\n'],
     ['the bindings', 'src/lab/a.cc', '#include "wasm/guard.h"\n'],
     ['the inside of the package', 'web/pages/chat/main.ts', "import '../../runtime/src/engine';\n"],
+    ['a deep import of the lab', 'examples/a.ts', "import 'headlight-wasm/lab/shape.js';\n"],
     ['a deep import', 'examples/a.ts', "await import('headlight-wasm/dist/engine.js');\n"],
   ])('%s is an offence', (_what, path, text) => {
     expect(findings(path, text)).toHaveLength(1);

@@ -18,8 +18,9 @@ const layers = [
 const rank = new Map(layers.flatMap((row, i) => row.map((folder) => [folder, i])));
 
 const includeLine = /^[ \t]*#[ \t]*include[ \t]+"([^"]+)"/gm;
+// The package's entries are its name and its name with /lab.
 const privateImport =
-  /(?:from|import)\s*\(?\s*['"]([^'"]*\/runtime\/(?:src|dist)\/[^'"]*|headlight-wasm\/[^'"]*)['"]/g;
+  /(?:from|import)\s*\(?\s*['"]([^'"]*\/runtime\/(?:src|dist)\/[^'"]*|headlight-wasm\/(?!lab['"])[^'"]*)['"]/g;
 
 /** @returns {string[]} one line per offence */
 export function includeDirectionFindings(files) {
@@ -48,6 +49,6 @@ function cppFindings(file) {
 function webFindings(file) {
   return [...file.text.matchAll(privateImport)].map(
     (match) =>
-      `${file.path}:${lineOf(file.text, match.index)}: "${match[1]}" is not public: import "headlight-wasm"`,
+      `${file.path}:${lineOf(file.text, match.index)}: "${match[1]}" is not public: import "headlight-wasm" or "headlight-wasm/lab"`,
   );
 }

@@ -2,7 +2,7 @@
 // that everyone knows. The articles are "Where an Attention Head Spends Its Bytes" (head bytes), "Multi-Head Attention
 // Explained" (heads) and "Self-attention and positional structure" (attention).
 import { BadOptionError } from '../errors.js';
-import type { ModelInfo } from '../types.js';
+import type { ModelPlan } from '../types.js';
 import type { WeightType } from './cost.js';
 import { type ModelShape, PLAIN } from './shape.js';
 
@@ -290,7 +290,7 @@ export function layoutPreset(name: string): Preset {
 }
 
 /** Of a loaded or inspected model. Layers that differ in their heads are counted as the first one: `isUniform` says so. */
-export function shapeOfModel(model: Omit<ModelInfo, 'hasChatTemplate'>): {
+export function shapeOfModel(model: ModelPlan['model']): {
   shape: ModelShape;
   isUniform: boolean;
 } {
