@@ -1,0 +1,172 @@
+// A local server that does to a download what networks and servers do: it cuts, stalls, lies about lengths, changes the
+// file between two requests, answers with errors or pages, knows ranges or does not. It counts the bytes it sends.
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Served {
+  bytes: Uint8Array;
+  /** Default: a strong one, made of the bytes. null: none. */
+  etag?: string | null;
+  lastModified?: string;
+  /** Default true. */
+  ranges?: boolean;
+  /** Default true: Content-Length is sent. */
+  tellsLength?: boolean;
+  /** Sent one by one with a pause, so that they arrive as chunks of their own. */
+  pieceBytes?: number;
+}
+
+/** What happens to one request. */
+export type Fault =
+  | { kind: 'cut'; afterBytes: number }
+  | { kind: 'stall'; afterBytes: number }
+  /** No answer at all. */
+  | { kind: 'silence' }
+  | { kind: 'drop' }
+  | { kind: 'status'; status: number }
+  | { kind: 'html' }
+  /** Announces other lengths than it sends. */
+  | { kind: 'length'; announced: number }
+  /** Another answer to a range than the one asked for. */
+  | { kind: 'wrong-part'; start: number }
+  /** From now on another file. */
+  | { kind: 'change'; to: Served };
+
+export interface SeenRequest {
+  path: string;
+  range: string | undefined;
+  ifRange: string | undefined;
+  /** Of the body. */
+  sentBytes: number;
+}
+
+const PIECE_BYTES = 16384;
+
+export class FaultServer {
+  readonly files = new Map<string, Served>();
+  readonly requests: SeenRequest[] = [];
+  /** Per path; each request takes the first that is left. */
+  readonly faults = new Map<string, Fault[]>();
+  readonly #server: Server;
+  url = '';
+
+  constructor() {
+    this.#server = createServer({ maxHeaderSize: 1 << 16 }, (request, response) => {
+      void this.#answer(request, response);
+    });
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  serve(path: string, file: Served, ...faults: Fault[]): string {
+    this.files.set(path, file);
+    this.faults.set(path, faults);
+    return this.url + path;
+  }
+
+  seen(path: string): SeenRequest[] {
+    return this.requests.filter((request) => request.path === path);
+  }
+
+  sentBytes(path: string): number {
+    return this.seen(path).reduce((sum, { sentBytes }) => sum + sentBytes, 0);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = request.url ?? '';
+    const seen: SeenRequest = {
+      path,
+      range: request.headers.range,
+      ifRange: request.headers['if-range'] as string | undefined,
+      sentBytes: 0,
+    };
+    this.requests.push(seen);
+    let fault = this.faults.get(path)?.shift();
+    if (fault?.kind === 'change') {
+      this.files.set(path, fault.to);
+      fault = undefined;
+    }
+    if (fault?.kind === 'silence') return;
+    if (fault?.kind === 'drop') {
+      request.socket.destroy();
+      return;
+    }
+    if (fault?.kind === 'html') {
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>Log in</p>');
+      return;
+    }
+    const file = this.files.get(path);
+    if (fault?.kind === 'status' || file === undefined) {
+      response.writeHead(fault?.kind === 'status' ? fault.status : 404).end('no');
+      return;
+    }
+    await send(file, request, response, fault, seen);
+  }
+}
+
+function etagOf({ bytes, etag }: Served): string | undefined {
+  if (etag === null) return undefined;
+  return etag ?? `"${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}"`;
+}
+
+async function send(
+  file: Served,
+  request: IncomingMessage,
+  response: ServerResponse,
+  fault: Fault | undefined,
+  seen: SeenRequest,
+): Promise<void> {
+  const total = file.bytes.length;
+  const etag = etagOf(file);
+  if (etag !== undefined) response.setHeader('etag', etag);
+  if (file.lastModified !== undefined) response.setHeader('last-modified', file.lastModified);
+  const { start, partial } = rangeOf(file, request, etag);
+  if (start >= total && partial) {
+    response.writeHead(416, { 'content-range': `bytes */${total}` }).end();
+    return;
+  }
+  const from = fault?.kind === 'wrong-part' ? fault.start : start;
+  if (partial) response.setHeader('content-range', `bytes ${from}-${total - 1}/${total}`);
+  const announced = fault?.kind === 'length' ? fault.announced : total - from;
+  if (file.tellsLength !== false) response.setHeader('content-length', announced);
+  response.writeHead(partial ? 206 : 200);
+  const limit = fault?.kind === 'cut' || fault?.kind === 'stall' ? fault.afterBytes : Infinity;
+  const body = file.bytes.subarray(from, Math.min(total, from + limit));
+  const sendable = fault?.kind === 'length' ? body.subarray(0, announced) : body;
+  const pieceBytes = file.pieceBytes ?? PIECE_BYTES;
+  for (let at = 0; at < sendable.length; at += pieceBytes) {
+    if (file.pieceBytes !== undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (response.destroyed) return;
+    const piece = sendable.subarray(at, at + pieceBytes);
+    seen.sentBytes += piece.length;
+    await new Promise<void>((resolve) => {
+      if (response.write(piece)) resolve();
+      else {
+        response.once('drain', resolve);
+        response.once('close', resolve);
+      }
+    });
+  }
+  if (sendable.length === 0) response.flushHeaders();
+  if (fault?.kind === 'stall') return;
+  // The bytes before the cut arrive; the connection then ends without the rest.
+  if (fault?.kind === 'cut' || sendable.length < announced) response.socket?.destroySoon();
+  else response.end();
+}
+
+function rangeOf(file: Served, request: IncomingMessage, etag: string | undefined) {
+  const match = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+  const ifRange = request.headers['if-range'];
+  const same = ifRange === undefined || ifRange === etag || ifRange === file.lastModified;
+  const partial = match !== null && file.ranges !== false && same;
+  return { start: partial ? Number(match[1]) : 0, partial };
+}

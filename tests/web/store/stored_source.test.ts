@@ -1,0 +1,374 @@
+// The store over a disk in memory and a server that goes wrong in every way: whatever happens, the next load gives the
+// right bytes, and nothing wrong is ever kept.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
+import { keyOf } from '../../../web/runtime/src/store/stored_source.js';
+import { randomSource } from '../text/vocabularies.js';
+import { FaultServer } from './fault_server.js';
+import { expectBytes, modelBytes, sha256Of, take } from './loading.js';
+import { MemoryDisk } from './memory_disk.js';
+
+const server = new FaultServer();
+beforeAll(() => server.start());
+afterAll(() => server.stop());
+
+const FILE = modelBytes(100_000);
+const OTHER = modelBytes(100_000, 2);
+let nPaths = 0;
+const newPath = () => `/model-${nPaths++}.gguf`;
+
+async function kept(disk: MemoryDisk, url: string) {
+  const whole = await wholeFile(disk.place(), await keyOf(url));
+  return (
+    whole && { sha256: whole.record.sha256, bytes: new Uint8Array(await whole.data.arrayBuffer()) }
+  );
+}
+
+describe('a file that comes without faults', () => {
+  it('is kept, with its hash, and the next load asks the server for nothing', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE });
+    const disk = new MemoryDisk();
+    const first = await take(url, { place: disk.place() });
+    expectBytes(first.bytes, FILE);
+    expect(first.report).toEqual({
+      fromStoreBytes: 0,
+      fromNetworkBytes: FILE.length,
+      kept: true,
+      sha256: sha256Of(FILE),
+      notices: [],
+    });
+    server.files.delete(path);
+    const second = await take(`${url}#part`, { place: disk.place() });
+    expectBytes(second.bytes, FILE);
+    expect(second.report).toMatchObject({
+      fromStoreBytes: FILE.length,
+      fromNetworkBytes: 0,
+      kept: true,
+      sha256: sha256Of(FILE),
+    });
+    expect(server.seen(path)).toHaveLength(1);
+    expect(disk.openHandles).toBe(0);
+  });
+
+  it('whose length nobody tells is kept too', async () => {
+    const url = server.serve(newPath(), { bytes: FILE, tellsLength: false });
+    const disk = new MemoryDisk();
+    expectBytes((await take(url, { place: disk.place() })).bytes, FILE);
+    expectBytes((await kept(disk, url))?.bytes, FILE);
+  });
+
+  it('is not kept with mode off', async () => {
+    const url = server.serve(newPath(), { bytes: FILE });
+    const disk = new MemoryDisk();
+    const { bytes, report } = await take(url, { place: disk.place(), mode: 'off' });
+    expectBytes(bytes, FILE);
+    expect(report).toMatchObject({ kept: false, notices: [] });
+    expect(disk.files.size).toBe(0);
+  });
+});
+
+describe('a download that was cut', () => {
+  it('is continued at the byte where it ended, with If-Range, and only the rest is sent', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE }, { kind: 'cut', afterBytes: 40_000 });
+    const disk = new MemoryDisk();
+    await expect(
+      take(url, { place: disk.place(), transfer: { retries: 0 } }),
+    ).rejects.toMatchObject({
+      code: 'Network',
+      message: expect.stringMatching(/broke off after 40000 bytes/),
+      details: { url, receivedBytes: 40_000 },
+    });
+    expect(await kept(disk, url)).toBeUndefined();
+    const { bytes, report } = await take(url, { place: disk.place() });
+    expectBytes(bytes, FILE);
+    expect(report).toMatchObject({ fromStoreBytes: 40_000, fromNetworkBytes: 60_000, kept: true });
+    expect(server.seen(path)[1]).toMatchObject({ range: 'bytes=40000-', sentBytes: 60_000 });
+    expect(server.seen(path)[1]?.ifRange).toMatch(/^"/);
+    expect(server.sentBytes(path)).toBe(FILE.length);
+  });
+
+  it('is continued by itself after a pause, as often as it makes progress', async () => {
+    const path = newPath();
+    const cuts = Array.from({ length: 20 }, () => ({ kind: 'cut', afterBytes: 4000 }) as const);
+    const url = server.serve(path, { bytes: FILE }, ...cuts);
+    const { bytes, report } = await take(url, { place: new MemoryDisk().place() });
+    expectBytes(bytes, FILE);
+    expect(report.kept).toBe(true);
+    expect(server.seen(path)).toHaveLength(21);
+    expect(server.sentBytes(path)).toBe(FILE.length);
+  });
+
+  it('1000 random cuts, each with two ends of the page: the same hash, and no byte sent twice', async () => {
+    const pick = randomSource(5);
+    const hash = sha256Of(FILE);
+    let nCuts = 0;
+    for (let i = 0; i < 500; i++) {
+      const path = newPath();
+      const first = pick(FILE.length);
+      const second = pick(FILE.length - first);
+      const faults = [first, second].map((afterBytes) => ({ kind: 'cut', afterBytes }) as const);
+      const url = server.serve(path, { bytes: FILE }, ...faults);
+      const disk = new MemoryDisk();
+      for (const _ of faults) {
+        await take(url, { place: disk.place(), transfer: { retries: 0 } }).catch((error) => {
+          expect(error).toMatchObject({ code: 'Network' });
+          nCuts += 1;
+        });
+      }
+      const { report } = await take(url, { place: disk.place() });
+      expect(report.sha256, `cuts at ${first} and ${first + second}`).toBe(hash);
+      expect(sha256Of((await kept(disk, url))?.bytes ?? new Uint8Array())).toBe(hash);
+      expect(server.sentBytes(path)).toBe(FILE.length);
+      expect(disk.openHandles).toBe(0);
+    }
+    expect(nCuts).toBe(1000);
+  });
+
+  it('of which all bytes had come but not the last record is completed without the server', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE });
+    const disk = new MemoryDisk();
+    // Leaves with the last chunk in hand.
+    await take(url, { place: disk.place(), until: FILE.length });
+    expect(await kept(disk, url)).toBeUndefined();
+    server.files.delete(path);
+    const { bytes } = await take(url, { place: disk.place() });
+    expectBytes(bytes, FILE);
+    expect((await kept(disk, url))?.sha256).toBe(sha256Of(FILE));
+    expect(server.seen(path)).toHaveLength(1);
+  });
+
+  it('stalls: the request is given up and continued', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE }, { kind: 'stall', afterBytes: 30_000 });
+    const { bytes } = await take(url, {
+      place: new MemoryDisk().place(),
+      transfer: { stallMs: 100 },
+    });
+    expectBytes(bytes, FILE);
+    expect(server.seen(path)[1]?.range).toBe('bytes=30000-');
+  });
+
+  it('never answers: a NetworkError after few tries that says so', async () => {
+    const path = newPath();
+    const silence = Array.from({ length: 9 }, () => ({ kind: 'silence' }) as const);
+    const url = server.serve(path, { bytes: FILE }, ...silence);
+    await expect(take(url, { transfer: { stallMs: 50 } })).rejects.toMatchObject({
+      code: 'Network',
+      message: expect.stringMatching(/could not be fetched \(no byte came for 0\.05 s\)/),
+    });
+    expect(server.seen(path)).toHaveLength(3);
+  });
+
+  it('an abort ends it at once, also in a pause, and keeps the part', async () => {
+    const path = newPath();
+    const cut = { kind: 'cut', afterBytes: 20_000 } as const;
+    const url = server.serve(path, { bytes: FILE }, cut);
+    const disk = new MemoryDisk();
+    const abort = new AbortController();
+    const startMs = performance.now();
+    const loading = take(url, {
+      place: disk.place(),
+      signal: abort.signal,
+      transfer: { backoffMs: 60_000, maxBackoffMs: 60_000 },
+    });
+    setTimeout(() => abort.abort(), 100);
+    await expect(loading).rejects.toMatchObject({ code: 'Aborted' });
+    expect(performance.now() - startMs).toBeLessThan(1000);
+    expect((await take(url, { place: disk.place() })).report.fromStoreBytes).toBe(20_000);
+  });
+});
+
+describe('a file that is another one when its download goes on', () => {
+  const cut = { kind: 'cut', afterBytes: 30_000 } as const;
+  const partOf = async (url: string, disk: MemoryDisk) => {
+    await take(url, { place: disk.place(), transfer: { retries: 0 } }).catch(() => {});
+  };
+
+  it.each([
+    ['by its ETag', { bytes: OTHER }],
+    ['shorter than the part', { bytes: OTHER.subarray(0, 20_000) }],
+    ['of a server that gives no parts any more', { bytes: OTHER, ranges: false }],
+  ])('%s: is taken from its first byte', async (_, to) => {
+    const url = server.serve(newPath(), { bytes: FILE }, cut, { kind: 'change', to });
+    const disk = new MemoryDisk();
+    await partOf(url, disk);
+    const { bytes, report } = await take(url, { place: disk.place() });
+    expectBytes(bytes, to.bytes);
+    expect(report.fromStoreBytes).toBe(0);
+    expect((await kept(disk, url))?.sha256).toBe(sha256Of(to.bytes));
+  });
+
+  it('within one load: everything is begun anew', async () => {
+    const url = server.serve(newPath(), { bytes: FILE }, cut, {
+      kind: 'change',
+      to: { bytes: OTHER },
+    });
+    const disk = new MemoryDisk();
+    const { bytes, restarts } = await take(url, { place: disk.place() });
+    expectBytes(bytes, OTHER);
+    expect(restarts).toBe(1);
+    expectBytes((await kept(disk, url))?.bytes, OTHER);
+  });
+
+  it.each([
+    ['no validator', { etag: null }],
+    ['a weak ETag', { etag: 'W/"1"' }],
+    ['a date of this very moment', { etag: null, lastModified: new Date().toUTCString() }],
+  ])('%s: without a hash nothing is continued', async (_, about) => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE, ...about }, cut, {
+      kind: 'change',
+      to: { bytes: OTHER, ...about },
+    });
+    const disk = new MemoryDisk();
+    await partOf(url, disk);
+    expectBytes((await take(url, { place: disk.place() })).bytes, OTHER);
+    expect(server.seen(path).every(({ range }) => range === undefined)).toBe(true);
+  });
+
+  it('an old date is a strong validator', async () => {
+    const about = { etag: null, lastModified: 'Tue, 01 Oct 2024 10:00:00 GMT' };
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE, ...about }, cut);
+    const disk = new MemoryDisk();
+    await partOf(url, disk);
+    expectBytes((await take(url, { place: disk.place() })).bytes, FILE);
+    expect(server.seen(path)[1]).toMatchObject({
+      range: 'bytes=30000-',
+      ifRange: about.lastModified,
+    });
+  });
+
+  it('no validator, but the hash is known: the part is continued', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE, etag: null }, cut);
+    const disk = new MemoryDisk();
+    await partOf(url, disk);
+    const { bytes } = await take(url, { place: disk.place(), expectedSha256: sha256Of(FILE) });
+    expectBytes(bytes, FILE);
+    expect(server.seen(path)[1]).toMatchObject({ range: 'bytes=30000-', ifRange: undefined });
+  });
+
+  it('no validator, a known hash, and the wrong part: heals by fetching anew', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: OTHER, etag: null }, cut, {
+      kind: 'change',
+      to: { bytes: FILE, etag: null },
+    });
+    const disk = new MemoryDisk();
+    await partOf(url, disk);
+    const expectedSha256 = sha256Of(FILE);
+    const { bytes, restarts } = await take(url, { place: disk.place(), expectedSha256 });
+    expectBytes(bytes, FILE);
+    expect(restarts).toBe(1);
+    expect((await kept(disk, url))?.sha256).toBe(expectedSha256);
+  });
+
+  it('another part than the one asked for is not taken', async () => {
+    const wrong = { kind: 'wrong-part', start: 29_999 } as const;
+    const url = server.serve(newPath(), { bytes: FILE }, cut, wrong);
+    const disk = new MemoryDisk();
+    const { bytes } = await take(url, { place: disk.place() });
+    expectBytes(bytes, FILE);
+    expectBytes((await kept(disk, url))?.bytes, FILE);
+  });
+});
+
+describe('an expected hash', () => {
+  it.each([
+    ['with the store', true],
+    ['without it', false],
+  ])(
+    '%s: other bytes are an IntegrityError with both hashes, and nothing is kept',
+    async (_, withStore) => {
+      const url = server.serve(newPath(), { bytes: OTHER });
+      const disk = new MemoryDisk();
+      const expectedSha256 = sha256Of(FILE);
+      const loading = take(url, {
+        place: disk.place(),
+        mode: withStore ? 'try' : 'off',
+        expectedSha256,
+      });
+      await expect(loading).rejects.toMatchObject({
+        code: 'Integrity',
+        details: { url, sha256: sha256Of(OTHER), expectedSha256 },
+      });
+      expect(disk.files.size).toBe(0);
+      expect(disk.openHandles).toBe(0);
+    },
+  );
+
+  it('a stored file with another hash is replaced', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: OTHER });
+    const disk = new MemoryDisk();
+    await take(url, { place: disk.place() });
+    server.serve(path, { bytes: FILE });
+    const expectedSha256 = sha256Of(FILE);
+    expectBytes((await take(url, { place: disk.place(), expectedSha256 })).bytes, FILE);
+    expectBytes((await kept(disk, url))?.bytes, FILE);
+  });
+});
+
+describe('answers that are no file', () => {
+  it.each([
+    [403, /answered 403.*refuses access/],
+    [404, /answered 404.*check the address/],
+    [410, /answered 410/],
+  ])('%i: a NetworkError at once', async (status, message) => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE }, { kind: 'status', status });
+    const disk = new MemoryDisk();
+    await expect(take(url, { place: disk.place() })).rejects.toMatchObject({
+      code: 'Network',
+      message: expect.stringMatching(message),
+      details: { url, status },
+    });
+    expect(server.seen(path)).toHaveLength(1);
+    expect(disk.openHandles).toBe(0);
+  });
+
+  it.each([500, 503, 429])('%i: asked again until it passes', async (status) => {
+    const faults = Array.from({ length: 4 }, () => ({ kind: 'status', status }) as const);
+    const url = server.serve(newPath(), { bytes: FILE }, ...faults);
+    expectBytes((await take(url, { place: new MemoryDisk().place() })).bytes, FILE);
+  });
+
+  it('500 for ever: a NetworkError with the status after the last try', async () => {
+    const path = newPath();
+    const faults = Array.from({ length: 9 }, () => ({ kind: 'status', status: 500 }) as const);
+    const url = server.serve(path, { bytes: FILE }, ...faults);
+    await expect(take(url)).rejects.toMatchObject({ code: 'Network', details: { status: 500 } });
+    expect(server.seen(path)).toHaveLength(6);
+  });
+
+  it('dropped connections: asked again', async () => {
+    const url = server.serve(newPath(), { bytes: FILE }, { kind: 'drop' }, { kind: 'drop' });
+    expectBytes((await take(url)).bytes, FILE);
+  });
+
+  it('a web page is passed on to be named, and not kept', async () => {
+    const url = server.serve(newPath(), { bytes: FILE }, { kind: 'html' });
+    const disk = new MemoryDisk();
+    const { bytes, report } = await take(url, { place: disk.place() });
+    expect(new TextDecoder().decode(bytes)).toMatch(/^<!doctype/);
+    expect(report.kept).toBe(false);
+    expect(disk.files.size).toBe(0);
+    // The next try gets the file.
+    expectBytes((await take(url, { place: disk.place() })).bytes, FILE);
+  });
+
+  it('a length that is too large: never taken for whole', async () => {
+    const faults = Array.from(
+      { length: 30 },
+      () => ({ kind: 'length', announced: 150_000 }) as const,
+    );
+    const url = server.serve(newPath(), { bytes: FILE }, ...faults);
+    const disk = new MemoryDisk();
+    await expect(take(url, { place: disk.place() })).rejects.toMatchObject({ code: 'Network' });
+    expect(await kept(disk, url)).toBeUndefined();
+  });
+});
