@@ -5,6 +5,7 @@ import { LoadedEngine } from '../../../web/runtime/src/engine.js';
 import { loadOn } from '../../../web/runtime/src/launch.js';
 import type { Features } from '../../../web/runtime/src/modules.js';
 import type { FromWorker, ModuleName, ToWorker } from '../../../web/runtime/src/protocol.js';
+import type { StorePlace } from '../../../web/runtime/src/store/place.js';
 import type { LoadOptions, ModelSource } from '../../../web/runtime/src/types.js';
 import type { ModuleFactory } from '../../../web/runtime/src/worker/environment.js';
 import { WorkerHost } from '../../../web/runtime/src/worker/host.js';
@@ -35,6 +36,8 @@ const FEATURES: Features = {
 };
 
 export interface FakeOptions {
+  /** Where models are stored. */
+  place?: StorePlace;
   features?: Partial<Features>;
   /** What the glue of a module does instead of giving the fake module. */
   factories?: Partial<
@@ -68,7 +71,7 @@ export function fakePlatform(
       return latest;
     },
     startWorker() {
-      const worker = fakeWorker(importGlue);
+      const worker = fakeWorker(importGlue, options.place);
       workers.push(worker);
       return worker.endpoint;
     },
@@ -84,7 +87,10 @@ export function fakePlatform(
   };
 }
 
-function fakeWorker(importGlue: (url: string) => Promise<ModuleFactory>): FakeWorker {
+function fakeWorker(
+  importGlue: (url: string) => Promise<ModuleFactory>,
+  place: StorePlace | undefined,
+): FakeWorker {
   let toPage: (message: FromWorker) => void = () => {};
   let onLost: (why: string) => void = () => {};
   const received: ToWorker[] = [];
@@ -95,6 +101,7 @@ function fakeWorker(importGlue: (url: string) => Promise<ModuleFactory>): FakeWo
     },
     importGlue,
     nextTurn: () => new Promise((resolve) => setImmediate(() => !worker.terminated && resolve())),
+    openStore: async () => place,
     readFile: () => {
       throw new Error('no files here');
     },

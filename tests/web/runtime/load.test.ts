@@ -264,7 +264,8 @@ describe('over HTTP', () => {
     ['/broken', 'Network', { receivedBytes: 60 }, /broke off after 60 bytes/],
   ])('%s fails as %s', async (path, code, details, message) => {
     const url = `${base}${path}`;
-    const error = await loadFake(fakePlatform(), {}, new URL(url)).catch((e: unknown) => e);
+    const loading = loadFake(fakePlatform(), { retries: 0 }, new URL(url));
+    const error = await loading.catch((e: unknown) => e);
     expect(error).toMatchObject({
       code,
       details: { url, ...details },
@@ -273,9 +274,8 @@ describe('over HTTP', () => {
   });
 
   it('a server that is not there is a NetworkError', async () => {
-    const error = await loadFake(fakePlatform(), {}, 'http://127.0.0.1:9/model.gguf').catch(
-      (e: unknown) => e,
-    );
+    const url = 'http://127.0.0.1:9/model.gguf';
+    const error = await loadFake(fakePlatform(), { retries: 0 }, url).catch((e: unknown) => e);
     expect(error).toMatchObject({
       code: 'Network',
       message: expect.stringMatching(/could not be fetched/),

@@ -1,7 +1,13 @@
 // A local server that does to a download what networks and servers do: it cuts, stalls, lies about lengths, changes the
 // file between two requests, answers with errors or pages, knows ranges or does not. It counts the bytes it sends.
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request as forward,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Served {
@@ -13,8 +19,11 @@ export interface Served {
   ranges?: boolean;
   /** Default true: Content-Length is sent. */
   tellsLength?: boolean;
-  /** Sent one by one with a pause, so that they arrive as chunks of their own. */
+  /** Sent one by one with a pause (1 ms unless told), so that they arrive as chunks of their own. */
   pieceBytes?: number;
+  pauseMs?: number;
+  /** Further headers, e.g. what other origins may read. */
+  headers?: Record<string, string>;
 }
 
 /** What happens to one request. */
@@ -35,6 +44,7 @@ export type Fault =
 
 export interface SeenRequest {
   path: string;
+  method: string;
   range: string | undefined;
   ifRange: string | undefined;
   /** Of the body. */
@@ -49,9 +59,12 @@ export class FaultServer {
   /** Per path; each request takes the first that is left. */
   readonly faults = new Map<string, Fault[]>();
   readonly #server: Server;
+  readonly #behind: string | undefined;
   url = '';
 
-  constructor() {
+  /** @param behind address of the server that has everything else */
+  constructor(behind?: string) {
+    this.#behind = behind;
     this.#server = createServer({ maxHeaderSize: 1 << 16 }, (request, response) => {
       void this.#answer(request, response);
     });
@@ -83,8 +96,13 @@ export class FaultServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '';
+    if (this.#behind !== undefined && !this.faults.has(path)) {
+      passOn(request, response, this.#behind);
+      return;
+    }
     const seen: SeenRequest = {
       path,
+      method: request.method ?? '',
       range: request.headers.range,
       ifRange: request.headers['if-range'] as string | undefined,
       sentBytes: 0,
@@ -113,6 +131,16 @@ export class FaultServer {
   }
 }
 
+function passOn(request: IncomingMessage, response: ServerResponse, to: string): void {
+  const { method = 'GET', headers } = request;
+  const forwarded = forward(new URL(request.url ?? '/', to), { method, headers }, (answer) => {
+    response.writeHead(answer.statusCode ?? 500, answer.headers);
+    answer.pipe(response);
+  });
+  forwarded.on('error', () => response.destroy());
+  forwarded.end();
+}
+
 function etagOf({ bytes, etag }: Served): string | undefined {
   if (etag === null) return undefined;
   return etag ?? `"${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}"`;
@@ -126,6 +154,7 @@ async function send(
   seen: SeenRequest,
 ): Promise<void> {
   const total = file.bytes.length;
+  for (const [name, value] of Object.entries(file.headers ?? {})) response.setHeader(name, value);
   const etag = etagOf(file);
   if (etag !== undefined) response.setHeader('etag', etag);
   if (file.lastModified !== undefined) response.setHeader('last-modified', file.lastModified);
@@ -144,23 +173,32 @@ async function send(
   const sendable = fault?.kind === 'length' ? body.subarray(0, announced) : body;
   const pieceBytes = file.pieceBytes ?? PIECE_BYTES;
   for (let at = 0; at < sendable.length; at += pieceBytes) {
-    if (file.pieceBytes !== undefined) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (file.pieceBytes !== undefined)
+      await new Promise((resolve) => setTimeout(resolve, file.pauseMs ?? 1));
     if (response.destroyed) return;
     const piece = sendable.subarray(at, at + pieceBytes);
     seen.sentBytes += piece.length;
-    await new Promise<void>((resolve) => {
-      if (response.write(piece)) resolve();
-      else {
-        response.once('drain', resolve);
-        response.once('close', resolve);
-      }
-    });
+    if (!response.write(piece)) await drained(response);
   }
   if (sendable.length === 0) response.flushHeaders();
   if (fault?.kind === 'stall') return;
+  // What a browser has not yet read when a connection breaks is lost with it.
+  if (file.pauseMs !== undefined) await new Promise((resolve) => setTimeout(resolve, 100));
   // The bytes before the cut arrive; the connection then ends without the rest.
   if (fault?.kind === 'cut' || sendable.length < announced) response.socket?.destroySoon();
   else response.end();
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    response.on('drain', done);
+    response.on('close', done);
+  });
 }
 
 function rangeOf(file: Served, request: IncomingMessage, etag: string | undefined) {

@@ -1,6 +1,7 @@
 // Takes a file through the store as the loader does, for tests: to the end, or until enough has come.
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import { IntegrityError } from '../../../web/runtime/src/errors.js';
 import type { StorePlace } from '../../../web/runtime/src/store/place.js';
 import {
   type DownloadReport,
@@ -90,10 +91,17 @@ async function chunksOf(url: string, context: StoreContext, until: number): Prom
   const file = await openFile(url, context);
   const chunks: Uint8Array[] = [];
   let received = 0;
-  for await (const chunk of file.chunks) {
-    chunks.push(chunk.slice());
-    received += chunk.length;
-    if (received >= until) break;
+  try {
+    for await (const chunk of file.chunks) {
+      chunks.push(chunk.slice());
+      received += chunk.length;
+      if (received >= until) break;
+    }
+  } catch (error) {
+    // As load_model.ts does it.
+    if (!file.fromStore || !(error instanceof IntegrityError)) throw error;
+    await file.forget();
+    throw new StartAnew(error);
   }
   return new Uint8Array(Buffer.concat(chunks));
 }

@@ -26,7 +26,7 @@ describe('where the file cannot be kept', () => {
     place: new MemoryDisk(limits).place(),
   });
   it.each([
-    ['no storage', () => noStore, /has none/],
+    ['no storage', () => noStore, /there is none/],
     ['storage that is forbidden', () => forbidden, /private windows/],
     [
       'too little space by the estimate',

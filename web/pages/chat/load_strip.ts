@@ -6,6 +6,7 @@ import type { Loading } from './engine_host.js';
 
 const phases: Record<LoadProgress['phase'], string> = {
   module: 'Starting the engine',
+  waiting: 'Waiting for another tab that is downloading it',
   header: 'Reading the header',
   weights: 'Loading the weights',
   tokenizer: 'Building the tokenizer',

@@ -84,4 +84,8 @@ export const browserPlatform: Platform = {
   probe,
   resolveString,
   resolveUrl: (source) => ({ kind: 'url', url: source.href }),
+  keepStorage() {
+    const storage = globalThis.navigator.storage as StorageManager | undefined;
+    storage?.persist?.().catch(() => {});
+  },
 };

@@ -26,4 +26,6 @@ export interface Platform {
   /** What a string names: a URL, and in Node also a file. */
   resolveString(source: string): SourceWire;
   resolveUrl(source: URL): SourceWire;
+  /** Asks the browser not to clear what is stored. The answer is not waited for: it may be the user's. */
+  keepStorage?(): void;
 }

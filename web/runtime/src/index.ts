@@ -4,6 +4,8 @@ import { browserPlatform } from './browser_platform.js';
 import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
+import { ModelStore } from './store/model_store.js';
+import { openOpfs } from './store/opfs.js';
 import type {
   AttendOptions,
   AttendResult,
@@ -46,3 +48,9 @@ export function attend(options: AttendOptions): Promise<AttendResult> {
 export function measureLimits(options: LimitsOptions = {}): Promise<SpeedLimits> {
   return limitsOn(browserPlatform, options);
 }
+
+/** The models that `Engine.load(url, { store: true })` has kept in this browser. */
+export const modelStore = new ModelStore(openOpfs, async () => {
+  const storage = globalThis.navigator.storage as StorageManager | undefined;
+  return (await storage?.persisted?.()) ?? false;
+});

@@ -10,6 +10,7 @@ import {
   checkKvCache,
   checkLoadOptions,
   checkOptions,
+  downloadOptions,
   elsewhere,
   integer,
   type Rules,
@@ -183,7 +184,10 @@ async function loadWith(
 ): Promise<LoadedOn> {
   const startMs = performance.now();
   return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
-    const body = { sources: opened.sources, session: sessionOptions(options) };
+    const { sources } = opened;
+    const download = downloadOptions(options, sources.length);
+    if (download.store !== 'off') platform.keepStorage?.();
+    const body = { sources, session: sessionOptions(options), download };
     const onEvent = (event: RequestEvent) => {
       if (event.type === 'progress') options.onProgress?.(event.progress);
       else opened.serve(event, connection);

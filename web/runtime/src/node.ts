@@ -4,6 +4,7 @@ import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
 import { nodePlatform } from './node_platform.js';
+import { ModelStore } from './store/model_store.js';
 import type {
   AttendOptions,
   AttendResult,
@@ -46,3 +47,9 @@ export function attend(options: AttendOptions): Promise<AttendResult> {
 export function measureLimits(options: LimitsOptions = {}): Promise<SpeedLimits> {
   return limitsOn(nodePlatform, options);
 }
+
+/** The models that `Engine.load(url, { store: true })` has kept in this browser. Node has no such storage: it is empty. */
+export const modelStore = new ModelStore(
+  async () => undefined,
+  async () => false,
+);

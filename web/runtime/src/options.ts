@@ -2,7 +2,8 @@
 // an unknown name or an impossible value throws BadOptionError with the name, the value and the range.
 import { BadOptionError } from './errors.js';
 import { MAX_THREADS } from './modules.js';
-import type { GenerateOptionsWire, SessionOptionsWire } from './protocol.js';
+import type { DownloadOptionsWire, GenerateOptionsWire, SessionOptionsWire } from './protocol.js';
+import { DEFAULT_RETRIES } from './store/transfer.js';
 import type { ChatMessage, ChatOptions, GenerateOptions, LoadOptions } from './types.js';
 
 /** Says whether a value is good, and what is. */
@@ -91,15 +92,43 @@ export function checkOptions<T>(where: string, options: T, rules: Rules<T>): voi
 const CACHE_TYPE = oneOf('f32', 'f16');
 const CACHE_RULES: Rules<NonNullable<LoadOptions['kvCache']>> = { k: CACHE_TYPE, v: CACHE_TYPE };
 
+const STORE_VALUES: readonly unknown[] = [true, false, 'require'];
+const MAX_RETRIES = 1000;
+
 const LOAD_RULES: Rules<LoadOptions> = {
   nCtx: integer(1),
   threads: integer(1, MAX_THREADS),
   kvCache: elsewhere,
   module: oneOf('auto', 'simd', 'relaxed'),
   activations: oneOf('int8', 'f32'),
+  store: { range: "true, false or 'require'", accepts: (v) => STORE_VALUES.includes(v) },
+  sha256: {
+    range: '64 hex digits, or an array of such strings, one a file',
+    accepts: (v) => (Array.isArray(v) ? v.every(isSha256) : isSha256(v)),
+  },
+  retries: integer(0, MAX_RETRIES),
   onProgress: callback,
   signal: abortSignal,
 };
+
+function isSha256(value: unknown): boolean {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value);
+}
+
+/** @param nFiles of the model: each needs its own hash, or none has one */
+export function downloadOptions(options: LoadOptions, nFiles: number): DownloadOptionsWire {
+  const { store = false, sha256, retries = DEFAULT_RETRIES } = options;
+  const given = sha256 === undefined ? [] : typeof sha256 === 'string' ? [sha256] : sha256;
+  if (given.length > 0 && given.length !== nFiles) {
+    const range = `one hash for each of the model's ${nFiles} files`;
+    throw badOption('Engine.load', 'sha256', `${given.length} hashes`, range);
+  }
+  return {
+    store: store === 'require' ? 'require' : store ? 'try' : 'off',
+    sha256: given.map((hash) => hash.toLowerCase()),
+    retries,
+  };
+}
 
 export function checkKvCache(where: string, kvCache: LoadOptions['kvCache']): void {
   if (kvCache !== undefined) checkOptions(`${where}: kvCache`, kvCache, CACHE_RULES);

@@ -6,6 +6,7 @@ import type {
   AttendResult,
   CacheType,
   ChatMessage,
+  DownloadInfo,
   EngineStats,
   ForwardTrace,
   GenerateChunk,
@@ -36,6 +37,14 @@ export interface SessionOptionsWire {
   kvCacheK: CacheType;
   kvCacheV: CacheType;
   activations: 'int8' | 'f32';
+}
+
+/** Every default filled in. */
+export interface DownloadOptionsWire {
+  store: 'off' | 'try' | 'require';
+  /** Lower case; of each source, or empty. */
+  sha256: readonly string[];
+  retries: number;
 }
 
 /** Every default filled in, but for the seed's: the page's thread draws it. */
@@ -90,7 +99,11 @@ export interface AttendSpecWire {
 export interface Requests {
   /** The first request: loads the module and nothing more. */
   start: { module: ModuleName; glueUrl: string; wasmUrl: string; threads: number };
-  load: { sources: readonly SourceWire[]; session: SessionOptionsWire };
+  load: {
+    sources: readonly SourceWire[];
+    session: SessionOptionsWire;
+    download: DownloadOptionsWire;
+  };
   inspect: { sources: readonly SourceWire[]; session: SessionOptionsWire };
   /** `aborted`: the caller's signal had fired already. */
   generate: {
@@ -122,6 +135,7 @@ export interface LoadedModel {
   model: ModelInfo;
   memory: MemoryInfo;
   nCtx: number;
+  download?: DownloadInfo;
 }
 
 export interface Replies {

@@ -18,4 +18,5 @@ export {
   WorkerLostError,
 } from './errors.js';
 export type { InspectOptions } from './launch.js';
+export type { ModelStore } from './store/model_store.js';
 export type * from './types.js';

@@ -19,12 +19,26 @@ export interface LoadOptions {
   module?: 'auto' | 'simd' | 'relaxed';
   /** 'int8' (default) is fast; 'f32' multiplies weights by unrounded activations: slow, for checking. */
   activations?: 'int8' | 'f32';
+  /**
+   * Keep what is downloaded in the browser's storage, go on where an earlier download broke off, and take it from there
+   * the next time, without asking the server. Where that cannot be, `true` loads all the same and says why in
+   * `engine.info.download`; 'require' throws QuotaError. Default false.
+   */
+  store?: boolean | 'require';
+  /**
+   * Expected SHA-256, 64 hex digits; of a split model one a file. Another file is an IntegrityError, and with it a
+   * download can go on without help of the server.
+   */
+  sha256?: string | readonly string[];
+  /** How often in a row a broken download is tried again, after growing pauses. Default 5. */
+  retries?: number;
   onProgress?: (progress: LoadProgress) => void;
   signal?: AbortSignal;
 }
 
 export interface LoadProgress {
-  phase: 'module' | 'header' | 'weights' | 'tokenizer' | 'ready';
+  /** 'waiting': another tab is downloading the same file; what it stores is then taken. */
+  phase: 'module' | 'waiting' | 'header' | 'weights' | 'tokenizer' | 'ready';
   loadedBytes: number;
   /** Missing when the source does not tell its length. */
   totalBytes?: number;
@@ -179,8 +193,22 @@ export interface MemoryInfo {
   wasmBytes: number;
 }
 
+/** Where the files of a model came from. */
+export interface DownloadInfo {
+  fromNetworkBytes: number;
+  fromStoreBytes: number;
+  /** All of them are now in the browser's storage. */
+  kept: boolean;
+  /** Of each file; undefined where it was neither stored nor checked. */
+  sha256: (string | undefined)[];
+  /** What did not go as wished, in words. */
+  notices: string[];
+}
+
 export interface EngineInfo {
   model: ModelInfo;
+  /** Missing where no file came by URL. */
+  download?: DownloadInfo;
   runtime: RuntimeInfo;
   memory: MemoryInfo;
   nCtx: number;
@@ -209,6 +237,28 @@ export interface TokenizeOptions {
   addSpecial?: boolean;
   /** Read control tokens such as <|im_end|> in the text as such. Default false. */
   parseSpecial?: boolean;
+}
+
+/** One file in the browser's storage; see modelStore. */
+export interface StoredModel {
+  url: string;
+  /** false: a part, which the next load goes on with. */
+  isWhole: boolean;
+  bytes: number;
+  /** Missing while unknown. */
+  totalBytes?: number;
+  /** Of a whole file. */
+  sha256?: string;
+  /** Milliseconds since 1970. */
+  savedAt: number;
+}
+
+export interface StorageUse {
+  modelsBytes: number;
+  /** What the browser would still give to this site; missing where it does not tell. */
+  freeBytes?: number;
+  /** The browser has promised not to clear it by itself. */
+  isPersistent: boolean;
 }
 
 /** What `info` of a file can tell before its weights are loaded. */

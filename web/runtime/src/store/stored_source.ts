@@ -13,7 +13,7 @@
 // all bytes, the stored ones included, since the loader reads them anyway.
 // Where the store cannot be used (no storage, short of space, another fault), the download goes on into memory alone and a
 // notice says why; with store: 'require' it is a QuotaError.
-import { asHeadlightError, IntegrityError, QuotaError } from '../errors.js';
+import { AbortedError, asHeadlightError, IntegrityError, QuotaError } from '../errors.js';
 import type { Have } from './attempt.js';
 import type { Release, StorePlace } from './place.js';
 import { type Sha256, sha256, sha256OfText } from './sha256.js';
@@ -76,7 +76,7 @@ export async function openFile(url: string, context: StoreContext): Promise<Stre
   } catch (error) {
     return withoutStore(url, context, `it cannot be opened: ${asHeadlightError(error).message}`);
   }
-  if (place === undefined) return withoutStore(url, context, 'this browser has none for files');
+  if (place === undefined) return withoutStore(url, context, 'there is none for files here');
   const key = await keyOf(url);
   const stored = await openStored(place, key, 'shared', context);
   return stored ?? openForWriting(url, place, key, context);
@@ -120,7 +120,7 @@ async function openStored(
         lengthIsExact: true,
         contentType: '',
         fromStore: true,
-        chunks: storedChunks(whole, release, context.report),
+        chunks: storedChunks(whole, release, context),
         forget,
       };
     }
@@ -136,19 +136,26 @@ async function openStored(
 async function* storedChunks(
   { data, record }: WholeFile,
   release: Release,
-  report: DownloadReport,
+  { report, expectedSha256, signal }: StoreContext,
 ): AsyncGenerator<Uint8Array> {
+  // Who gives a hash wants to be certain of the bytes, not only of what was recorded once.
+  const hash = expectedSha256 === undefined ? undefined : await sha256();
   try {
     for (let at = 0; at < data.size; at += PIECE_BYTES) {
+      if (signal.aborted) throw new AbortedError();
       const piece = new Uint8Array(await data.slice(at, at + PIECE_BYTES).arrayBuffer());
+      hash?.update(piece);
       report.fromStoreBytes += piece.length;
       yield piece;
     }
+    if (hash !== undefined && hash.digest() !== record.sha256)
+      throw new IntegrityError(`its SHA-256 is not ${record.sha256} any more`);
     report.kept = true;
     report.sha256 = record.sha256;
   } catch (error) {
+    if (error instanceof AbortedError) throw error;
     const { message } = asHeadlightError(error);
-    throw new StartAnew(new IntegrityError(`The stored file could not be read: ${message}`));
+    throw new IntegrityError(`The stored copy of ${record.url} is damaged: ${message}`);
   } finally {
     release();
   }

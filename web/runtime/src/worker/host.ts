@@ -1,7 +1,16 @@
 // The worker's side of the protocol: takes requests, gives answers and events, keeps the order per session. What a request
 // does is in the files beside this one.
 import { asHeadlightError, InternalError, toWire, WorkerLostError } from '../errors.js';
-import type { FromWorker, Note, Replies, Requests, RequestType, ToWorker } from '../protocol.js';
+import type {
+  DownloadOptionsWire,
+  FromWorker,
+  Note,
+  Replies,
+  Requests,
+  RequestType,
+  ToWorker,
+} from '../protocol.js';
+import { DEFAULT_RETRIES } from '../store/transfer.js';
 import type { WorkerEnvironment } from './environment.js';
 import { generate, neverStarted, type RunContext } from './generation.js';
 import { inspectModel, type LoadContext, loadModel } from './load_model.js';
@@ -33,6 +42,9 @@ function deferred(): Deferred {
   return { promise, resolve };
 }
 
+/** A header is small, and its download is left once it is there. */
+const NO_DOWNLOAD: DownloadOptionsWire = { store: 'off', sha256: [], retries: DEFAULT_RETRIES };
+
 type Serve = { [K in RequestType]: (body: Requests[K], job: Job) => Promise<Replies[K]> };
 
 export class WorkerHost {
@@ -47,7 +59,8 @@ export class WorkerHost {
     this.#serve = {
       start: (body, job) => this.#start(body, job),
       load: (body, job) => this.#load(body, job),
-      inspect: (body, job) => inspectModel(this.#loadContext(job), body.sources, body.session),
+      inspect: (body, job) =>
+        inspectModel(this.#loadContext(job, NO_DOWNLOAD), body.sources, body.session),
       generate: (body, job) => this.#generate(body, job),
       truncate: (body, job) => this.#truncate(body, job),
       forward: (body, job) => this.#forward(body, job),
@@ -138,8 +151,12 @@ export class WorkerHost {
   }
 
   async #load(body: Requests['load'], job: Job): Promise<Replies['load']> {
-    const context = this.#loadContext(job);
-    const { model, text, loadedBytes } = await loadModel(context, body.sources, body.session);
+    const context = this.#loadContext(job, body.download);
+    const { model, text, loadedBytes, download } = await loadModel(
+      context,
+      body.sources,
+      body.session,
+    );
     try {
       this.#model = new ModelHost(context.module, model, text, body.session);
     } catch (error) {
@@ -147,7 +164,7 @@ export class WorkerHost {
       throw error;
     }
     context.onProgress({ phase: 'ready', loadedBytes, totalBytes: loadedBytes });
-    return this.#model.loaded();
+    return { ...this.#model.loaded(), ...(download === undefined ? {} : { download }) };
   }
 
   async #generate(body: Requests['generate'], job: Job): Promise<Replies['generate']> {
@@ -177,7 +194,7 @@ export class WorkerHost {
     );
   }
 
-  #loadContext(job: Job): LoadContext {
+  #loadContext(job: Job, download: DownloadOptionsWire): LoadContext {
     const { module, runtime } = this.#started();
     const { id } = job;
     return {
@@ -185,6 +202,7 @@ export class WorkerHost {
       module,
       runtime,
       signal: job.abort.signal,
+      download,
       onProgress: (progress) => this.#env.post({ type: 'progress', id, progress }),
       wantBytes: (source, start, end) =>
         new Promise((resolve) => {

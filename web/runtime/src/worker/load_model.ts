@@ -1,17 +1,19 @@
 // A model from its files: header first, then the plan, the memory, the tokenizer, then the weights as they arrive.
 // inspect stops after the header. What was made is freed again when any step fails.
 import type { HeadlightModule, Loader, Model, Runtime } from '../../../../wasm/headlight.js';
-import { AbortedError, BadModelError, OutOfMemoryError } from '../errors.js';
+import { AbortedError, BadModelError, HeadlightError, OutOfMemoryError } from '../errors.js';
 import type { SessionOptionsWire, SourceWire } from '../protocol.js';
-import type { LoadProgress, ModelPlan } from '../types.js';
+import type { DownloadReport } from '../store/stored_source.js';
+import { StartAnew } from '../store/transfer.js';
+import type { DownloadInfo, LoadProgress, ModelPlan } from '../types.js';
 import { loaderMetadata } from './metadata.js';
-import { feedShard } from './shard_feeder.js';
+import { type FeedHooks, feedShard } from './shard_feeder.js';
 import { type OpenedSource, openSource, type SourceContext } from './sources.js';
 import { MAX_WASM_PAGES, WASM_PAGE_BYTES } from './start_module.js';
 import { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
 
-export interface LoadContext extends SourceContext {
+export interface LoadContext extends Omit<SourceContext, 'onWait'> {
   module: HeadlightModule;
   runtime: Runtime;
   onProgress(progress: LoadProgress): void;
@@ -22,8 +24,12 @@ export interface LoadedParts {
   text: TextTools;
   /** File bytes taken. */
   loadedBytes: number;
+  download: DownloadInfo | undefined;
 }
 
+/** A server whose file changes during each download, or breaks off without a way to go on. */
+const MAX_RESTARTS = 3;
+const WAITING_MS = 200;
 /** For allocator headers, alignment of some hundred matrices, token histories and what a request needs besides. */
 const MARGIN_BYTES = 4 << 20;
 /** People do not see more steps than this. */
@@ -34,7 +40,31 @@ export async function loadModel(
   sources: readonly SourceWire[],
   session: SessionOptionsWire,
 ): Promise<LoadedParts> {
+  return startingAnew((notices) => loadOnce(context, sources, session, notices));
+}
+
+/** A download or a stored file may turn out to be of no use when a part of it is loaded already. */
+async function startingAnew<T>(work: (notices: readonly string[]) => Promise<T>): Promise<T> {
+  const notices: string[] = [];
+  for (;;) {
+    try {
+      return await work(notices);
+    } catch (error) {
+      if (!(error instanceof StartAnew)) throw error;
+      if (notices.length === MAX_RESTARTS) throw error.failure;
+      notices.push(`begun anew: ${error.message}`);
+    }
+  }
+}
+
+async function loadOnce(
+  context: LoadContext,
+  sources: readonly SourceWire[],
+  session: SessionOptionsWire,
+  notices: readonly string[],
+): Promise<LoadedParts> {
   const loader = unwrap(context.runtime.createLoader());
+  const reports: DownloadReport[] = [];
   try {
     const progress = new Progress(context, sources.length);
     let text: TextTools | undefined;
@@ -52,33 +82,57 @@ export async function loadModel(
       await feed(
         context,
         loader,
-        { source: sources[i] as SourceWire, index: i },
+        { source: sources[i] as SourceWire, index: i, reports },
         progress,
         onHeader,
       );
     }
     const model = unwrap(loader.finish());
-    return { model, text: text ?? readText(loader, progress), loadedBytes: progress.loadedBytes };
+    return {
+      model,
+      text: text ?? readText(loader, progress),
+      loadedBytes: progress.loadedBytes,
+      download: downloadInfo(reports, notices),
+    };
   } finally {
     loader.delete();
   }
 }
 
+function downloadInfo(
+  reports: readonly DownloadReport[],
+  notices: readonly string[],
+): DownloadInfo | undefined {
+  if (reports.length === 0) return undefined;
+  const sum = (bytes: 'fromNetworkBytes' | 'fromStoreBytes') =>
+    reports.reduce((total, report) => total + report[bytes], 0);
+  return {
+    fromNetworkBytes: sum('fromNetworkBytes'),
+    fromStoreBytes: sum('fromStoreBytes'),
+    kept: reports.every(({ kept }) => kept),
+    sha256: reports.map(({ sha256 }) => sha256),
+    notices: [...notices, ...reports.flatMap((report) => report.notices)],
+  };
+}
+
 interface Shard {
   source: SourceWire;
   index: number;
+  /** Of each file that comes by URL. */
+  reports: DownloadReport[];
 }
 
 async function feed(
   context: LoadContext,
   loader: Loader,
-  { source, index }: Shard,
+  { source, index, reports }: Shard,
   progress: Progress,
   onHeader: () => Promise<boolean>,
 ): Promise<void> {
-  const opened = await openSource(source, index, context);
+  const opened = await openAfterWaiting(source, index, context, progress);
+  if (opened.report !== undefined) reports.push(opened.report);
   progress.beginShard(opened.totalBytes);
-  const received = await feedShard(context.module, loader, opened, {
+  const hooks: FeedHooks = {
     async onHeader() {
       checkLength(opened, loader.shardBytes());
       progress.knowShardBytes(loader.shardBytes());
@@ -88,13 +142,44 @@ async function feed(
       if (context.signal.aborted) throw new AbortedError();
       progress.bytes(n, loader.state() === 'header' ? 'header' : 'weights');
     },
-  });
-  progress.endShard(received);
+  };
+  try {
+    progress.endShard(await feedShard(context.module, loader, opened, hooks));
+  } catch (error) {
+    throw await afterFault(opened, error);
+  }
+}
+
+/** Workers that look into the store at the same moment wait for each other too short to be told. */
+async function openAfterWaiting(
+  source: SourceWire,
+  index: number,
+  context: LoadContext,
+  progress: Progress,
+): Promise<OpenedSource> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const onWait = () => {
+    timer ??= setTimeout(() => progress.phase('waiting'), WAITING_MS);
+  };
+  try {
+    return await openSource(source, index, { ...context, onWait });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What is no good must not stay in the store. What came from there gets one more chance, from the network. */
+async function afterFault(opened: OpenedSource, error: unknown): Promise<unknown> {
+  if (!(error instanceof HeadlightError)) return error;
+  const isBroken = error.code === 'BadModel' || error.code === 'Integrity';
+  if (isBroken || (error.code === 'Unsupported' && !opened.fromStore)) await opened.forget?.();
+  return isBroken && opened.fromStore ? new StartAnew(error) : error;
 }
 
 /** A damaged or hostile header may ask for gigabytes that no bytes would ever fill: seen before memory is taken. */
-function checkLength({ label, totalBytes }: OpenedSource, neededBytes: number): void {
-  if (totalBytes === undefined || totalBytes >= neededBytes) return;
+function checkLength(source: OpenedSource, neededBytes: number): void {
+  const { label, totalBytes, lengthIsExact } = source;
+  if (totalBytes === undefined || !lengthIsExact || totalBytes >= neededBytes) return;
   throw new BadModelError(
     `${label} has ${totalBytes} bytes, but the tensors that its header lists need ${neededBytes}. The file is cut off or ` +
       'damaged; get it again.',
@@ -143,13 +228,21 @@ export async function inspectModel(
   sources: readonly SourceWire[],
   session: SessionOptionsWire,
 ): Promise<ModelPlan> {
+  return startingAnew(() => inspectOnce(context, sources, session));
+}
+
+async function inspectOnce(
+  context: LoadContext,
+  sources: readonly SourceWire[],
+  session: SessionOptionsWire,
+): Promise<ModelPlan> {
   const loader = unwrap(context.runtime.createLoader());
   try {
     const progress = new Progress(context, sources.length);
     let fileBytes = 0;
     for (let i = 0; i < sources.length; i++) {
       if (i > 0) unwrap(loader.beginShard());
-      const shard = { source: sources[i] as SourceWire, index: i };
+      const shard = { source: sources[i] as SourceWire, index: i, reports: [] };
       await feed(context, loader, shard, progress, async () => false);
       fileBytes += loader.shardBytes();
       unwrap(loader.skipData());

@@ -28,8 +28,12 @@ export async function feedShard(
   let complete = false;
   let isGguf = true;
   for await (const chunk of source.chunks) {
-    // More than the model needs: leave it.
-    if (complete) return received;
+    // More than the model needs.
+    if (complete && !source.wantsAll) return received;
+    if (complete) {
+      hooks.onBytes(received);
+      continue;
+    }
     if (received === 0) isGguf = checkBeginning(chunk, source);
     received += chunk.byteLength;
     const wantsMore = await feedChunk(module, loader, chunk, hooks);

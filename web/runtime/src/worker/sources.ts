@@ -1,28 +1,37 @@
 // One file of a model as a stream of chunks, wherever it comes from: network, Blob, bytes of the page's thread, disk.
 // What goes wrong on the way becomes a typed error that names the file; the bytes themselves are not looked at.
-import {
-  AbortedError,
-  asHeadlightError,
-  BadOptionError,
-  IntegrityError,
-  NetworkError,
-} from '../errors.js';
-import type { SourceWire } from '../protocol.js';
+import { AbortedError, asHeadlightError, BadOptionError, IntegrityError } from '../errors.js';
+import type { DownloadOptionsWire, SourceWire } from '../protocol.js';
+import { sha256 } from '../store/sha256.js';
+import { CHECKPOINT_INTERVAL } from '../store/stored_file.js';
+import { type DownloadReport, openFile } from '../store/stored_source.js';
+import { TRANSFER_DEFAULTS } from '../store/transfer.js';
 import type { WorkerEnvironment } from './environment.js';
 
 export interface OpenedSource {
   /** For messages: the URL, path or name. */
   label: string;
-  /** Undefined when unknown, or when it would count compressed bytes. */
   totalBytes: number | undefined;
+  /** false: it may count compressed bytes, and is for showing only. */
+  lengthIsExact: boolean;
   /** As the server declares it; '' where there is none. */
   contentType: string;
   chunks: AsyncIterable<Uint8Array>;
+  fromStore: boolean;
+  /** Read on to the end when the model is complete: the whole file is to be kept or checked. */
+  wantsAll: boolean;
+  /** Takes it out of the store, where it is no good. */
+  forget?(): Promise<void>;
+  /** Of a file that comes by URL. */
+  report?: DownloadReport;
 }
 
 export interface SourceContext {
   env: WorkerEnvironment;
   signal: AbortSignal;
+  download: DownloadOptionsWire;
+  /** Another tab is downloading the same file. */
+  onWait(): void;
   /** Bytes [start, end) of byte source number `source`, from the page's thread. */
   wantBytes(source: number, start: number, end: number): Promise<Uint8Array>;
 }
@@ -37,22 +46,46 @@ export async function openSource(
 ): Promise<OpenedSource> {
   switch (source.kind) {
     case 'url':
-      return openUrl(source.url, context.signal);
+      return openUrl(source.url, index, context);
     case 'path':
-      return openPath(source.path, context.env);
+      return checked(openPath(source.path, context.env), context.download.sha256[index]);
     case 'blob':
-      return openBlob(source.blob, context.signal);
+      return checked(openBlob(source.blob, context.signal), context.download.sha256[index]);
     case 'bytes': {
       const read = (start: number, end: number) => context.wantBytes(index, start, end);
-      const label = `byte source ${index}`;
-      return {
-        label,
-        totalBytes: source.nBytes,
-        contentType: '',
-        chunks: ranges(source.nBytes, read, context.signal),
-      };
+      const chunks = ranges(source.nBytes, read, context.signal);
+      const opened = local(`byte source ${index}`, source.nBytes, chunks);
+      return checked(opened, context.download.sha256[index]);
     }
   }
+}
+
+function local(label: string, totalBytes: number, chunks: AsyncIterable<Uint8Array>): OpenedSource {
+  const known = { totalBytes, lengthIsExact: true, contentType: '', fromStore: false };
+  return { label, ...known, wantsAll: false, chunks };
+}
+
+/** A local file with the hash that it must have. */
+function checked(source: OpenedSource, expected: string | undefined): OpenedSource {
+  if (expected === undefined) return source;
+  return { ...source, wantsAll: true, chunks: checkedChunks(source, expected) };
+}
+
+async function* checkedChunks(
+  { label, chunks }: OpenedSource,
+  expected: string,
+): AsyncGenerator<Uint8Array> {
+  const hash = await sha256();
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  const found = hash.digest();
+  if (found === expected) return;
+  throw new IntegrityError(`${label} has the SHA-256 ${found}, expected was ${expected}`, {
+    sha256: found,
+    expectedSha256: expected,
+  });
 }
 
 async function* ranges(
@@ -80,13 +113,13 @@ function openBlob(blob: Blob, signal: AbortSignal): OpenedSource {
       );
     }
   };
-  return { label, totalBytes: blob.size, contentType: '', chunks: ranges(blob.size, read, signal) };
+  return local(label, blob.size, ranges(blob.size, read, signal));
 }
 
 function openPath(path: string, env: WorkerEnvironment): OpenedSource {
   try {
     const { nBytes, chunks } = env.readFile(path);
-    return { label: path, totalBytes: nBytes, contentType: '', chunks };
+    return local(path, nBytes, chunks);
   } catch (cause) {
     throw new BadOptionError(
       `${path} could not be opened: ${(cause as Error).message}`,
@@ -96,64 +129,24 @@ function openPath(path: string, env: WorkerEnvironment): OpenedSource {
   }
 }
 
-async function openUrl(url: string, signal: AbortSignal): Promise<OpenedSource> {
-  let response: Response;
-  try {
-    response = await fetch(url, { signal });
-  } catch (cause) {
-    throw downloadFailed(url, 0, cause, signal);
-  }
-  if (!response.ok) {
-    await response.body?.cancel().catch(() => {});
-    throw new NetworkError(
-      `${url} answered ${response.status} ${response.statusText}: check the address`,
-      {
-        url,
-        status: response.status,
-      },
-    );
-  }
-  const { headers } = response;
-  // The length of a compressed body says nothing about the bytes that arrive here.
-  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
-  const length = Number(headers.get('content-length') ?? Number.NaN);
-  return {
-    label: url,
-    totalBytes: !encoded && Number.isSafeInteger(length) ? length : undefined,
-    contentType: headers.get('content-type') ?? '',
-    chunks: body(url, response, signal),
+async function openUrl(url: string, index: number, context: SourceContext): Promise<OpenedSource> {
+  const { env, signal, download, onWait } = context;
+  const expectedSha256 = download.sha256[index];
+  const report: DownloadReport = {
+    ...{ fromStoreBytes: 0, fromNetworkBytes: 0, kept: false, sha256: undefined, notices: [] },
   };
-}
-
-async function* body(
-  url: string,
-  response: Response,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
-  const reader = response.body?.getReader();
-  if (reader === undefined) return;
-  let received = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read().catch((cause: unknown) => {
-        throw downloadFailed(url, received, cause, signal);
-      });
-      if (done) return;
-      received += value.byteLength;
-      yield value;
-    }
-  } finally {
-    // Whoever stops early, with the header or with an error, does not want the rest.
-    await reader.cancel().catch(() => {});
-  }
-}
-
-function downloadFailed(url: string, received: number, cause: unknown, signal: AbortSignal): Error {
-  if (signal.aborted) return new AbortedError();
-  const why = cause instanceof Error ? cause.message : String(cause);
-  const message =
-    received > 0
-      ? `The download of ${url} broke off after ${received} bytes (${why}): try again`
-      : `${url} could not be fetched (${why}): check the connection, and that its server allows this page (CORS)`;
-  return new NetworkError(message, { url, receivedBytes: received }, { cause });
+  const keeps = download.store !== 'off';
+  const file = await openFile(url, {
+    openPlace: () => env.openStore(),
+    mode: download.store,
+    expectedSha256,
+    transfer: { ...TRANSFER_DEFAULTS, retries: download.retries, bypassHttpCache: keeps },
+    checkpoints: CHECKPOINT_INTERVAL,
+    signal,
+    onWait,
+    report,
+  });
+  // A file that is to be kept or checked is needed to its end; one without an end is not to be kept.
+  const wantsAll = expectedSha256 !== undefined || (keeps && file.lengthIsExact);
+  return { label: url, ...file, wantsAll, report };
 }

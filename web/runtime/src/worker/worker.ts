@@ -1,5 +1,6 @@
 // Entry of the worker in browsers. Bundled into one file without imports, so that every bundler can serve it as it is.
 import type { FromWorker, ToWorker } from '../protocol.js';
+import { openOpfs } from '../store/opfs.js';
 import type { ModuleFactory, WorkerEnvironment } from './environment.js';
 import { WorkerHost } from './host.js';
 
@@ -29,6 +30,7 @@ const environment: WorkerEnvironment = {
       turns.push(resolve);
       channel.port2.postMessage(null);
     }),
+  openStore: openOpfs,
   readFile(path) {
     throw new TypeError(`there are no file paths in a browser: ${path}`);
   },

@@ -24,6 +24,7 @@ if (port !== null) {
     post: (message: FromWorker, transfer = []) => port.postMessage(message, transfer),
     importGlue: async (url) => ((await import(url)) as { default: ModuleFactory }).default,
     nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
+    openStore: async () => undefined,
     readFile,
   };
   const host = new WorkerHost(environment);

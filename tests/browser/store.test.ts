@@ -1,0 +1,258 @@
+// The store in real browsers: the origin private file system, Web Locks and the network stack of each, with pages and
+// workers that are ended in the middle. The server counts what it sends.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { DownloadInfo, ErrorDetails, StorageUse, StoredModel } from 'headlight-wasm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { serve } from '../../web/serve.mjs';
+import { FaultServer, type Served } from '../web/store/fault_server.js';
+import { sha256Of } from '../web/store/loading.js';
+import { randomSource } from '../web/text/vocabularies.js';
+import { isInstalled, openTab } from './support/browsers.js';
+import { patienceMs } from './support/chat.js';
+import { type Tab, until } from './support/tab.js';
+
+const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
+const HASH = sha256Of(MODEL);
+
+interface Loaded {
+  download?: DownloadInfo;
+  tokens?: number[];
+  phases?: string[];
+  error?: { code: string; message: string; details: ErrorDetails };
+}
+
+/** What fixtures/store/main.js puts there. */
+interface StorePage {
+  load(url: string, options?: object): Promise<Loaded>;
+  begin(url: string, options?: object): void;
+  abort: AbortController;
+  store: {
+    list(): Promise<StoredModel[]>;
+    use(): Promise<StorageUse>;
+    delete(url: string): Promise<boolean>;
+    clear(): Promise<number>;
+    size(url: string): Promise<number | null>;
+  };
+}
+/** In the page. */
+declare const storePage: StorePage;
+
+const load = (tab: Tab, url: string, options: object = {}) =>
+  tab.run((at, more) => storePage.load(at, more), url, options);
+const begin = (tab: Tab, url: string) => tab.run((at) => storePage.begin(at), url);
+const list = (tab: Tab) => tab.run(() => storePage.store.list());
+
+describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
+  const skip = !isInstalled(engine);
+  const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+  let pages: Awaited<ReturnType<typeof serve>>;
+  let server: FaultServer;
+  let elsewhere: FaultServer;
+  let tab: Tab;
+  let nPaths = 0;
+
+  beforeAll(async () => {
+    if (skip) return;
+    const mounts = {
+      '/runtime/': file('web/runtime/dist'),
+      '/': file('tests/browser/fixtures/store'),
+    };
+    pages = await serve({ mounts, isolation: false });
+    server = new FaultServer(pages.url);
+    elsewhere = new FaultServer();
+    await Promise.all([server.start(), elsewhere.start()]);
+    tab = await openTab(engine);
+  });
+  beforeEach(async () => {
+    if (skip) return;
+    await openPage();
+    await tab.run(() => storePage.store.clear());
+  });
+  afterAll(async () => {
+    await tab?.close();
+    await Promise.all([server?.stop(), elsewhere?.stop(), pages?.close()]);
+  });
+
+  async function openPage(): Promise<void> {
+    await tab.open(server.url);
+    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+  }
+  const newPath = () => `/model-${nPaths++}.gguf`;
+  /** Slow enough that records are written on the way, and that a cut does not overtake the bytes before it. */
+  const SLOW: Served = { bytes: MODEL, pieceBytes: 65_536, pauseMs: 20 };
+  const STEADY: Served = { bytes: MODEL, pieceBytes: 262_144, pauseMs: 10 };
+
+  it.skipIf(skip)(`keeps a model; the next visit needs no server${why}`, async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: MODEL });
+    const first = await load(tab, url);
+    expect(first.download).toEqual({
+      fromNetworkBytes: MODEL.length,
+      fromStoreBytes: 0,
+      kept: true,
+      sha256: [HASH],
+      notices: [],
+    });
+    server.files.delete(path);
+    await openPage();
+    const second = await load(tab, url, { sha256: HASH });
+    expect(second.download).toMatchObject({ fromNetworkBytes: 0, fromStoreBytes: MODEL.length });
+    expect(second.tokens).toEqual(first.tokens);
+    expect(server.seen(path)).toHaveLength(1);
+  });
+
+  it.skipIf(skip)(`lists, measures, gives and deletes${why}`, async () => {
+    const url = server.serve(newPath(), { bytes: MODEL });
+    await load(tab, url);
+    const about = { isWhole: true, bytes: MODEL.length, totalBytes: MODEL.length, sha256: HASH };
+    expect(await list(tab)).toMatchObject([{ url, ...about }]);
+    expect(await tab.run(() => storePage.store.use())).toMatchObject({
+      modelsBytes: MODEL.length,
+      freeBytes: expect.any(Number),
+    });
+    expect(await tab.run((at) => storePage.store.size(at), url)).toBe(MODEL.length);
+    expect(await tab.run((at) => storePage.store.delete(at), url)).toBe(true);
+    expect(await list(tab)).toEqual([]);
+  });
+
+  it.skipIf(skip)(
+    `a download that a reload ended goes on where its last record is${why}`,
+    async () => {
+      const path = newPath();
+      const stall = { kind: 'stall', afterBytes: 2_500_000 } as const;
+      const url = server.serve(path, SLOW, stall);
+      await begin(tab, url);
+      await expect
+        .poll(async () => (await list(tab))[0]?.bytes ?? 0, { timeout: patienceMs, interval: 100 })
+        .toBeGreaterThan(0);
+      await openPage();
+      const [part] = await list(tab);
+      expect(part).toMatchObject({ url, isWhole: false });
+      const { download } = await load(tab, url);
+      expect(download).toMatchObject({ fromStoreBytes: part?.bytes, kept: true, sha256: [HASH] });
+      const [, resumed] = server.seen(path);
+      expect(resumed).toMatchObject({
+        range: `bytes=${part?.bytes}-`,
+        sentBytes: MODEL.length - (part?.bytes ?? 0),
+      });
+      expect(resumed?.ifRange).toMatch(/^"/);
+    },
+  );
+
+  it.skipIf(skip)(`reloads at random moments lose nothing${why}`, async () => {
+    const pick = randomSource(engine === 'chromium' ? 1 : 2);
+    const url = server.serve(newPath(), SLOW);
+    let kills = 0;
+    for (; kills < 6; kills++) {
+      await begin(tab, url);
+      await new Promise((resolve) => setTimeout(resolve, 100 + pick(900)));
+      await openPage();
+    }
+    const { download, error } = await load(tab, url);
+    expect(error).toBeUndefined();
+    expect(download).toMatchObject({ kept: true, sha256: [HASH], notices: [] });
+    // 20 ms a piece: at least one of the six lives came to a record.
+    expect(download?.fromStoreBytes).toBeGreaterThan(0);
+  });
+
+  it.skipIf(skip)(`cuts at random bytes: the same hash, no byte sent twice${why}`, async () => {
+    const pick = randomSource(7);
+    for (let i = 0; i < 5; i++) {
+      const path = newPath();
+      const first = pick(MODEL.length);
+      const cuts = [first, pick(MODEL.length - first)].map(
+        (afterBytes) => ({ kind: 'cut', afterBytes }) as const,
+      );
+      const url = server.serve(path, STEADY, ...cuts);
+      const { download, error } = await load(tab, url);
+      expect(error, `cuts at ${JSON.stringify(cuts)}`).toBeUndefined();
+      expect(download).toMatchObject({ kept: true, sha256: [HASH] });
+      expect(server.sentBytes(path)).toBe(MODEL.length);
+    }
+  });
+
+  it.skipIf(skip)(`an aborted download frees its lock and file at once${why}`, async () => {
+    const url = server.serve(newPath(), SLOW, { kind: 'stall', afterBytes: 1_000_000 });
+    await begin(tab, url);
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await tab.run(() => storePage.abort.abort());
+    expect((await load(tab, url)).download).toMatchObject({ kept: true, sha256: [HASH] });
+  });
+
+  it.skipIf(skip)(`two workers that want one model download it once${why}`, async () => {
+    const path = newPath();
+    const url = server.serve(path, SLOW);
+    const both = await tab.run((at) => Promise.all([storePage.load(at), storePage.load(at)]), url);
+    expect(both.map(({ download }) => download?.sha256)).toEqual([[HASH], [HASH]]);
+    expect(both.filter(({ phases }) => phases?.includes('waiting'))).toHaveLength(1);
+    expect(server.sentBytes(path)).toBe(MODEL.length);
+  });
+
+  it.skipIf(skip)(`a file that changed is taken from its first byte${why}`, async () => {
+    const other = MODEL.slice();
+    other[other.length - 1] = (other.at(-1) ?? 0) ^ 1;
+    const cut = { kind: 'cut', afterBytes: 1_000_000 } as const;
+    const url = server.serve(newPath(), STEADY, cut, {
+      kind: 'change',
+      to: { bytes: other },
+    });
+    const { download } = await load(tab, url);
+    expect(download).toMatchObject({ kept: true, sha256: [sha256Of(other)] });
+    expect(download?.notices).toHaveLength(1);
+  });
+
+  it.skipIf(skip)(
+    `another origin: no preflight; with the hash a part goes on, without it not${why}`,
+    async () => {
+      const cut = { kind: 'cut', afterBytes: 1_000_000 } as const;
+      const headers = { 'access-control-allow-origin': '*' };
+      for (const options of [{ sha256: HASH }, {}]) {
+        const path = newPath();
+        const url = elsewhere.serve(path, { ...STEADY, headers }, cut);
+        const { download, error } = await load(tab, url, options);
+        expect(error).toBeUndefined();
+        expect(download).toMatchObject({ kept: true, sha256: [HASH] });
+        const seen = elsewhere.seen(path);
+        expect(seen.map(({ method }) => method)).toEqual(['GET', 'GET']);
+        expect(seen[1]?.range).toBe('sha256' in options ? 'bytes=1000000-' : undefined);
+      }
+    },
+  );
+
+  it.skipIf(skip)(
+    `another origin that names its version: a part goes on, without preflight${why}`,
+    async () => {
+      const headers = {
+        'access-control-allow-origin': '*',
+        'access-control-expose-headers': 'ETag, Content-Range',
+      };
+      const path = newPath();
+      const cut = { kind: 'cut', afterBytes: 1_000_000 } as const;
+      const url = elsewhere.serve(path, { ...STEADY, headers }, cut);
+      expect((await load(tab, url)).download).toMatchObject({ kept: true, sha256: [HASH] });
+      expect(elsewhere.sentBytes(path)).toBe(MODEL.length);
+      expect(elsewhere.seen(path).map(({ method }) => method)).toEqual(['GET', 'GET']);
+    },
+  );
+
+  it.skipIf(skip)(
+    `faults are typed errors, and nothing is kept of a wrong file${why}`,
+    async () => {
+      const refused = server.serve(newPath(), { bytes: MODEL }, { kind: 'status', status: 403 });
+      const page = server.serve(newPath(), { bytes: MODEL }, { kind: 'html' });
+      const wrong = server.serve(newPath(), { bytes: MODEL });
+      expect((await load(tab, refused)).error).toMatchObject({
+        code: 'Network',
+        details: { status: 403 },
+      });
+      expect((await load(tab, page)).error).toMatchObject({ code: 'Network' });
+      expect((await load(tab, wrong, { sha256: 'f'.repeat(64) })).error).toMatchObject({
+        code: 'Integrity',
+        details: { sha256: HASH },
+      });
+      expect(await list(tab)).toEqual([]);
+    },
+  );
+});
