@@ -107,6 +107,21 @@ export interface RunStatsWire {
   nDecodeSteps: number;
   prefillMs: number;
   decodeMs: number;
+  prefillStages: StageTimesWire;
+  decodeStages: StageTimesWire;
+}
+
+/** What the time went into, summed over layers and tokens. */
+export interface StageTimesWire {
+  embeddingMs: number;
+  normsMs: number;
+  projectionsMs: number;
+  positionsMs: number;
+  attentionMs: number;
+  feedForwardMs: number;
+  activationMs: number;
+  headMs: number;
+  samplingMs: number;
 }
 
 export type LoaderState = 'header' | 'planned' | 'data' | 'shardDone';

@@ -1,6 +1,7 @@
 #include "wire.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -198,6 +199,24 @@ val ToVal(const AdvanceResult& result) {
   return out;
 }
 
+namespace {
+
+val StagesToVal(const StageTimes& times) {
+  constexpr std::pair<Stage, const char*> kNames[] = {
+      {Stage::kEmbedding, "embeddingMs"},     {Stage::kNorms, "normsMs"},
+      {Stage::kProjections, "projectionsMs"}, {Stage::kPositions, "positionsMs"},
+      {Stage::kAttention, "attentionMs"},     {Stage::kFeedForward, "feedForwardMs"},
+      {Stage::kActivation, "activationMs"},   {Stage::kHead, "headMs"},
+      {Stage::kSampling, "samplingMs"},
+  };
+  static_assert(std::size(kNames) == kNStages);
+  val out = val::object();
+  for (const auto& [stage, name] : kNames) out.set(name, times[stage]);
+  return out;
+}
+
+}  // namespace
+
 val ToVal(const RunStats& stats) {
   val out = val::object();
   out.set("nPrompt", stats.n_prompt);
@@ -206,6 +225,8 @@ val ToVal(const RunStats& stats) {
   out.set("nDecodeSteps", stats.n_decode_steps);
   out.set("prefillMs", stats.prefill_ms);
   out.set("decodeMs", stats.decode_ms);
+  out.set("prefillStages", StagesToVal(stats.prefill_stages));
+  out.set("decodeStages", StagesToVal(stats.decode_stages));
   return out;
 }
 

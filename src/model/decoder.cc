@@ -153,6 +153,8 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   pos0_ = chunk.pos0;
   logits_of_ = chunk.logits_of;
   logits_ = chunk.logits;
+  times_ = chunk.times;
+  clock_.Start(times_);
   next_step_ = 0;
   for (RopeTable& table : rope_tables_) table.Ensure(pos0_ + n_tokens_);
   const size_t d_model = model_.spec.d_model;
@@ -163,12 +165,14 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
     if (scale == 1.0f) return;
     for (size_t i = 0; i < d_model; ++i) x[i] *= scale;
   });
+  clock_.Mark(Stage::kEmbedding);
 }
 
 bool Decoder::Step() noexcept {
   const size_t n_layers = model_.layers.size();
   const size_t n_steps = n_layers + (logits_of_ == LogitsOf::kNone ? 0 : 1);
   if (next_step_ >= n_steps) return false;
+  clock_.Start(times_);
   if (next_step_ < n_layers) {
     RunLayer(next_step_);
   } else {
@@ -205,6 +209,7 @@ void Decoder::ProjectQkv(const LayerWeights& weights, size_t first_row) noexcept
     RmsNorm(x_ + row * d_model_stride_, weights.attention_norm, d_model, model_.spec.norm_eps,
             h_ + row * d_model_stride_);
   });
+  clock_.Mark(Stage::kNorms);
   const MatMulJob q = {&weights.w_q, q_ + first_row * q_stride_, q_stride_};
   const MatMulJob kv[] = {{&weights.w_k, k_, k_stride_}, {&weights.w_v, v_, v_stride_}};
   SetActivations(h_, d_model_stride_, d_model, 0);
@@ -224,6 +229,7 @@ void Decoder::Attention(size_t layer, size_t first_row) noexcept {
   const LayerWeights& weights = model_.layers[layer];
   const HeadLayout& heads = spec.heads;
   ProjectQkv(weights, first_row);
+  clock_.Mark(Stage::kProjections);
 
   const RopeTable& rope = rope_tables_[rope_of_layer_[layer]];
   KvLayer& kv = cache_->layer(layer);
@@ -234,6 +240,7 @@ void Decoder::Attention(size_t layer, size_t first_row) noexcept {
     if (row < first_row) return;
     rope.RotateHeads(q_ + row * q_stride_, heads.n_q_heads, heads.d_qk, pos0_ + row);
   });
+  clock_.Mark(Stage::kPositions);
   if (first_row == n_tokens_) return;
 
   AttentionArgs args;
@@ -246,10 +253,12 @@ void Decoder::Attention(size_t layer, size_t first_row) noexcept {
   args.out = heads_ + first_row * heads_stride_;
   args.out_stride = heads_stride_;
   Attend(attention_specs_[layer], args, attention_workspace_, pool_);
+  clock_.Mark(Stage::kAttention);
 
   const MatMulJob out = {&weights.w_o, h_ + first_row * d_model_stride_, d_model_stride_};
   SetActivations(heads_, heads_stride_, heads.out_width(), first_row);
   MatMul({&out, 1}, activations_, pool_);
+  clock_.Mark(Stage::kProjections);
 }
 
 // Begins with the residual sum of attention, so that each row is read once for the sum and the
@@ -265,23 +274,28 @@ void Decoder::FeedForward(size_t layer, size_t first_row) noexcept {
     AddTo(x, h, d_model);
     if (has_feed_forward) RmsNorm(x, weights.feed_forward_norm, d_model, model_.spec.norm_eps, h);
   });
+  clock_.Mark(Stage::kNorms);
   if (!has_feed_forward) return;
 
   const MatMulJob gate_up[] = {{&weights.w_gate, gate_ + first_row * d_ff_stride_, d_ff_stride_},
                                {&weights.w_up, up_ + first_row * d_ff_stride_, d_ff_stride_}};
   SetActivations(h_, d_model_stride_, d_model, first_row);
   MatMul(gate_up, activations_, pool_);
+  clock_.Mark(Stage::kFeedForward);
   ForRows(first_row, [&](size_t row) {
     float* gate = gate_ + row * d_ff_stride_;
     SiluMul(gate, up_ + row * d_ff_stride_, spec.d_ff, gate);
   });
+  clock_.Mark(Stage::kActivation);
 
   const MatMulJob down = {&weights.w_down, h_ + first_row * d_model_stride_, d_model_stride_};
   SetActivations(gate_, d_ff_stride_, spec.d_ff, first_row);
   MatMul({&down, 1}, activations_, pool_);
+  clock_.Mark(Stage::kFeedForward);
   ForRows(first_row, [&](size_t row) {
     AddTo(x_ + row * d_model_stride_, h_ + row * d_model_stride_, d_model);
   });
+  clock_.Mark(Stage::kNorms);
 }
 
 void Decoder::RunHead() noexcept {
@@ -291,9 +305,11 @@ void Decoder::RunHead() noexcept {
     RmsNorm(x_ + row * d_model_stride_, model_.output_norm, d_model, model_.spec.norm_eps,
             h_ + row * d_model_stride_);
   });
+  clock_.Mark(Stage::kNorms);
   const MatMulJob head = {&model_.head, logits_, model_.spec.vocab_size};
   SetActivations(h_, d_model_stride_, d_model, first_row);
   MatMul({&head, 1}, activations_, pool_);
+  clock_.Mark(Stage::kHead);
 }
 
 }  // namespace headlight

@@ -16,6 +16,7 @@
 #include "kernels/matmul.h"
 #include "kv/kv_cache.h"
 #include "model/model.h"
+#include "model/stage_times.h"
 #include "position/rope.h"
 
 namespace headlight {
@@ -33,7 +34,8 @@ struct DecoderChunk {
   std::span<const uint32_t> tokens;  // 1..max_tokens ids below vocab_size; may go away after Start
   size_t pos0 = 0;                   // position of the first; cache rows below it are live
   LogitsOf logits_of = LogitsOf::kNone;
-  float* logits = nullptr;  // [1, vocab_size] for kLastRow, [n_tokens, vocab_size] for kAllRows
+  float* logits = nullptr;      // [1, vocab_size] for kLastRow, [n_tokens, vocab_size] for kAllRows
+  StageTimes* times = nullptr;  // added to, if given; must outlive the chunk
 };
 
 class Decoder {
@@ -83,6 +85,8 @@ class Decoder {
   size_t n_tokens_ = 0, pos0_ = 0;
   LogitsOf logits_of_ = LogitsOf::kNone;
   float* logits_ = nullptr;
+  StageTimes* times_ = nullptr;
+  StageClock clock_;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };
 

@@ -160,6 +160,7 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
   const bool wants_all = last_chunk == LogitsOf::kAllRows;
   chunk.logits_of = wants_all || is_last ? last_chunk : LogitsOf::kNone;
   chunk.logits = chunk_logits + (wants_all ? chunk.pos0 * vocab_size() : 0);
+  chunk.times = &stats.prefill_stages;
   has_chunk = true;
   decoder.Start(chunk, cache);
 }
@@ -170,6 +171,7 @@ void Session::Impl::StartStep() {
   chunk.tokens = std::span(history).subspan(chunk.pos0, 1);
   chunk.logits_of = LogitsOf::kLastRow;
   chunk.logits = logits.data();
+  chunk.times = &stats.decode_stages;
   n_chunk = 1;
   has_chunk = true;
   decoder.Start(chunk, cache);
@@ -257,7 +259,12 @@ AdvanceResult Session::Advance(double budget_ms) {
         s.CommitChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
         if (is_decoding) ++s.stats.n_decode_steps;
         s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
-        if (s.run->is_decoding) s.TakeToken(*s.run, result);
+        if (s.run->is_decoding) {
+          const Stopwatch sampling;
+          s.TakeToken(*s.run, result);
+          (is_decoding ? s.stats.decode_stages : s.stats.prefill_stages)[Stage::kSampling] +=
+              sampling.ms();
+        }
       } while (!chunk_done && stopwatch.ms() < budget_ms);
     } catch (...) {
       // The rows may hold what made the logits unusable.

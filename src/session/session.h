@@ -17,6 +17,7 @@
 #include "kernels/matmul.h"
 #include "kv/kv_cache.h"
 #include "model/model.h"
+#include "model/stage_times.h"
 #include "sample/sampler.h"
 
 namespace headlight {
@@ -75,6 +76,7 @@ struct RunStats {
   size_t n_decode_steps = 0;  // of one token each, in decode_ms: n_generated less 1, usually
   double prefill_ms = 0.0;    // of the n_prompt - n_prompt_reused others, up to the first token
   double decode_ms = 0.0;
+  StageTimes prefill_stages, decode_stages;  // what of those it went into
 };
 
 class Session {

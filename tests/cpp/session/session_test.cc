@@ -339,6 +339,17 @@ TEST_CASE("session: stats count what was computed") {
   CHECK(first.n_decode_steps == 3);
   CHECK(first.prefill_ms > 0.0);
   CHECK(first.decode_ms > 0.0);
+  // What a run's time went into: every kind of work is there, and nothing is counted twice.
+  const std::pair<const StageTimes*, double> kPhases[] = {{&first.prefill_stages, first.prefill_ms},
+                                                          {&first.decode_stages, first.decode_ms}};
+  for (const auto& [stages, total] : kPhases) {
+    double sum = 0.0;
+    for (const double ms : stages->ms) {
+      CHECK(ms > 0.0);
+      sum += ms;
+    }
+    CHECK(sum <= total);
+  }
   prompt.resize(13);
   prompt.push_back((prompt[12] + 1) % 97);
   session.Begin(prompt, Greedy(1));
@@ -346,6 +357,7 @@ TEST_CASE("session: stats count what was computed") {
   CHECK(session.stats().n_prompt_reused <= 13);
   CHECK(session.stats().n_generated == 0);
   CHECK(session.stats().prefill_ms == 0.0);
+  CHECK(session.stats().decode_stages.ms == StageTimes().ms);
 }
 
 TEST_CASE(

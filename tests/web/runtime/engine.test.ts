@@ -224,7 +224,10 @@ describe('text', () => {
     const engine = await loadFake(fakePlatform());
     expect(await engine.stats()).toEqual({ contextTokens: 0, nCtx: 64 });
     const { timings } = await engine.complete([5, 6]).result();
-    expect(await engine.stats()).toEqual({ contextTokens: 7, nCtx: 64, last: timings });
+    const after = await engine.stats();
+    expect(after).toMatchObject({ contextTokens: 7, nCtx: 64, last: timings });
+    expect(after.stages).toMatchObject({ promptTokens: 2, prefill: { headMs: 0.1 } });
+    expect(after.stages?.decode.attentionMs).toBe(0.1);
     expect(engine.session()).toBeInstanceOf(EngineSession);
   });
 });

@@ -89,6 +89,18 @@ export interface FakeLog {
 
 const STAGE_BYTES = 32;
 
+const STAGES = {
+  embeddingMs: 0.1,
+  normsMs: 0.1,
+  projectionsMs: 0.1,
+  positionsMs: 0.1,
+  attentionMs: 0.1,
+  feedForwardMs: 0.1,
+  activationMs: 0.1,
+  headMs: 0.1,
+  samplingMs: 0.1,
+};
+
 export class FakeModule implements HeadlightModule {
   HEAPU8 = new Uint8Array(1024);
   HEAP32 = new Int32Array(this.HEAPU8.buffer);
@@ -331,6 +343,8 @@ export class FakeSession implements Session {
       nDecodeSteps: Math.max(0, this.#generated - 1),
       prefillMs: 1,
       decodeMs: 2,
+      prefillStages: STAGES,
+      decodeStages: STAGES,
     };
   }
   plan() {

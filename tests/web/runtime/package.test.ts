@@ -156,6 +156,19 @@ describe('an engine', () => {
     expect((await engine.tokenize('<|im_end|>')).length).toBeGreaterThan(1);
   });
 
+  it('stats tell where the time of the last run went', async () => {
+    const session = engine.session();
+    expect((await session.stats()).stages).toBeUndefined();
+    const { usage, timings } = await session.complete('Once', { ...GREEDY, maxTokens: 20 }).result();
+    const { stages } = await session.stats();
+    expect(stages?.promptTokens).toBe(usage.promptTokens);
+    const sum = Object.values(stages?.decode ?? {}).reduce((all, ms) => all + ms, 0);
+    expect(Object.keys(stages?.decode ?? {})).toHaveLength(9);
+    expect(sum).toBeGreaterThan(0);
+    expect(sum).toBeLessThanOrEqual(timings.decodeMs + 1e-6);
+    await session.close();
+  });
+
   it('truncate forgets, and refuses more than there is', async () => {
     const session = engine.session();
     await session.complete('Once', GREEDY).result();

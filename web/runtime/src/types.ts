@@ -219,6 +219,33 @@ export interface EngineStats {
   contextTokens: number;
   nCtx: number;
   last?: Timings;
+  /** Where the last run's time went; absent before the first. */
+  stages?: { promptTokens: number; prefill: StageTimes; decodeSteps: number; decode: StageTimes };
+}
+
+/**
+ * Milliseconds by kind of work, all layers and tokens together. On a page that is not isolated clocks go in steps of 0.1 ms:
+ * there only the sums over many tokens mean something.
+ */
+export interface StageTimes {
+  /** Embedding rows of the tokens. */
+  embeddingMs: number;
+  /** Norms and residual sums. */
+  normsMs: number;
+  /** Q, K, V and output projections. */
+  projectionsMs: number;
+  /** Rotary positions, and writing keys and values into the cache. */
+  positionsMs: number;
+  /** Scores, softmax, blend. */
+  attentionMs: number;
+  /** Matrix products of the feed-forward. */
+  feedForwardMs: number;
+  /** SwiGLU. */
+  activationMs: number;
+  /** The output head. */
+  headMs: number;
+  /** From logits to a token. */
+  samplingMs: number;
 }
 
 export interface ForwardOptions {

@@ -28,9 +28,17 @@ export class SessionHost {
   }
 
   stats(): EngineStats {
+    const run = this.wasm.stats();
+    const stages = {
+      promptTokens: run.nPrompt - run.nPromptReused,
+      prefill: run.prefillStages,
+      decodeSteps: run.nDecodeSteps,
+      decode: run.decodeStages,
+    };
     return {
       contextTokens: this.contextTokens(),
       nCtx: this.nCtx,
+      ...(run.nPrompt === 0 ? {} : { stages }),
       ...(this.lastTimings === undefined ? {} : { last: this.lastTimings }),
     };
   }
