@@ -6,9 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/code_dots-inl.h"
+#include "kernels/panel-inl.h"
 #include "kernels/rows-inl.h"
 #include "kernels/tiles.h"
 
@@ -29,8 +31,10 @@ template <typename Activation>
 struct Tile {
   const uint8_t* w_scales;  // first group's, of the first block
   const uint8_t* codes;     // likewise
-  size_t block_bytes;       // from a block to the next
+  size_t scale_stride;      // bytes from a block's to the next one's
+  size_t code_stride;
   size_t n_blocks;
+  size_t token_stride;         // blocks from a token to the next
   const Activation* x;         // first token's codes
   const float* scales;         // first token's scales
   const int16_t* multipliers;  // first token's multipliers
@@ -38,6 +42,7 @@ struct Tile {
   float* y;                    // first token, first row
   size_t y_stride;
   size_t n_rows;  // rows from y on, at least one
+  bool is_first;  // else the tile goes on with the sums in y
   // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine
   // knows that the kernel never leaves a block early; the exits keep each step's work in its place.
   // Without them every sum's whole chain is moved to the block's end, all operands stay alive until
@@ -93,14 +98,14 @@ HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t ind
                           const typename Dot::Constants& constants,
                           VecI32 (&out)[kTokens][kGroups]) {
   Block<typename Dot::Activation, kTokens> block;
-  block.codes = PinPointer(tile.codes + index * tile.block_bytes);
+  block.codes = PinPointer(tile.codes + index * tile.code_stride);
   for (size_t t = 0; t < kTokens; ++t) {
-    block.x[t] = PinPointer(tile.x + (t * tile.n_blocks + index) * kBlockCols);
-    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.n_blocks + index] * Dot::kOffset);
+    block.x[t] = PinPointer(tile.x + (t * tile.token_stride + index) * kBlockCols);
+    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.token_stride + index] * Dot::kOffset);
     for (size_t g = 0; g < kGroups; ++g) out[t][g] = start;
   }
   block.multipliers = tile.multipliers + index * kBlockHalves;
-  block.multiplier_stride = tile.n_blocks * kBlockHalves;
+  block.multiplier_stride = tile.token_stride * kBlockHalves;
   block.never = tile.never;
   AddPart<Dot, 0>(block, constants, out);
   if constexpr (Dot::kParts == 2) AddPart<Dot, 1>(block, constants, out);
@@ -112,19 +117,24 @@ HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
   const typename Dot::Constants constants;
   const F16Constants f16_constants;
   VecF32 totals[kTokens][kGroups];
-  for (auto& token : totals) {
-    for (VecF32& total : token) total = hn::Zero(df);
+  for (size_t t = 0; t < kTokens; ++t) {
+    for (size_t g = 0; g < kGroups; ++g) {
+      const size_t row = g * kRowGroup;
+      const float* y = tile.y + t * tile.y_stride + row;
+      totals[t][g] =
+          tile.is_first || row >= tile.n_rows ? hn::Zero(df) : LoadRows(y, tile.n_rows - row);
+    }
   }
   for (size_t block = 0; block < tile.n_blocks; ++block) {
     VecI32 sums[kTokens][kGroups];
     BlockSums<Dot>(tile, block, constants, sums);
     VecF32 w_scales[kGroups];
-    const uint8_t* scales = tile.w_scales + block * tile.block_bytes;
+    const uint8_t* scales = tile.w_scales + block * tile.scale_stride;
     for (size_t g = 0; g < kGroups; ++g) {
       w_scales[g] = LoadF16x4(scales + g * kScaleBlockBytes, f16_constants);
     }
     for (size_t t = 0; t < kTokens; ++t) {
-      const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.n_blocks + block]);
+      const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.token_stride + block]);
       for (size_t g = 0; g < kGroups; ++g) {
         const VecF32 scaled = hn::Mul(hn::ConvertTo(df, sums[t][g]), hn::Mul(w_scales[g], x_scale));
         totals[t][g] = hn::Add(totals[t][g], scaled);
@@ -155,10 +165,11 @@ void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
   while (n_tokens != 0) {
     const size_t n = std::min(n_tokens, kTokens);
     kTiles[n - 1](tile);
-    tile.x += n * tile.n_blocks * kBlockCols;
-    tile.scales += n * tile.n_blocks;
-    tile.multipliers += n * tile.n_blocks * kBlockHalves;
-    tile.sums += n * tile.n_blocks;
+    const size_t n_blocks = n * tile.token_stride;
+    tile.x += n_blocks * kBlockCols;
+    tile.scales += n_blocks;
+    tile.multipliers += n_blocks * kBlockHalves;
+    tile.sums += n_blocks;
     tile.y += n * tile.y_stride;
     n_tokens -= n;
   }
@@ -173,6 +184,54 @@ const Activation* Codes(const Activations& x, size_t token) {
   }
 }
 
+// Row groups of one strip, from group `begin` of it on.
+struct StripGroups {
+  const PackedShape& shape;
+  StripLayout layout;
+  const uint8_t* data;  // the strip's
+  size_t begin;
+};
+
+// One tile of row groups by way of panels.
+template <size_t kGroups, size_t kTokens>
+void RunPanels(const StripGroups& groups, Tile<int16_t> tile, size_t n_tokens) {
+  alignas(kAlignment) uint8_t panel[kPanelBlocks * kGroups * kPanelBlockBytes];
+  const size_t code_bytes = CodeBlockBytes(groups.shape.family);
+  const uint8_t* codes = groups.data + groups.layout.scale_bytes + groups.begin * code_bytes;
+  tile.codes = panel;
+  tile.code_stride = kGroups * kPanelBlockBytes;
+  for (size_t begin = 0; begin < groups.shape.n_blocks; begin += kPanelBlocks) {
+    tile.n_blocks = std::min(kPanelBlocks, groups.shape.n_blocks - begin);
+    tile.is_first = begin == 0;
+    for (size_t b = 0; b < tile.n_blocks; ++b) {
+      for (size_t g = 0; g < kGroups; ++g) {
+        WidenToPanel(groups.shape, codes + g * code_bytes,
+                     panel + (b * kGroups + g) * kPanelBlockBytes);
+      }
+      codes += groups.layout.block_bytes;
+    }
+    RunTokens<PanelWords, kGroups, kTokens>(tile, n_tokens);
+    tile.x += kPanelBlocks * kBlockCols;
+    tile.scales += kPanelBlocks;
+    tile.multipliers += kPanelBlocks * kBlockHalves;
+    tile.sums += kPanelBlocks;
+    tile.w_scales += kPanelBlocks * tile.scale_stride;
+  }
+}
+
+// One tile of row groups.
+template <class Dot, size_t kGroups, size_t kTokens>
+void RunGroups(const StripGroups& groups, Tile<typename Dot::Activation> tile, size_t n_tokens) {
+  if constexpr (std::is_same_v<Dot, PanelWords>) {
+    RunPanels<kGroups, kTokens>(groups, tile, n_tokens);
+  } else {
+    tile.codes = groups.data + groups.layout.scale_bytes + groups.begin * Dot::kBlockBytes;
+    tile.code_stride = groups.layout.block_bytes;
+    tile.is_first = true;
+    RunTokens<Dot, kGroups, kTokens>(tile, n_tokens);
+  }
+}
+
 // Tiles of kGroups x kTokens over a range; the groups of a strip that are left over go one by one.
 template <class Dot, size_t kGroups, size_t kTokens>
 void RunRange(const RowRange& range) {
@@ -182,7 +241,7 @@ void RunRange(const RowRange& range) {
   const size_t token_bytes = shape.n_blocks * kBlockCols * sizeof(Activation);
   const size_t token_block = std::max(RoundUp(kTokenBlockBytes / token_bytes, kTokens), kTokens);
   Tile<Activation> tile{};
-  tile.n_blocks = shape.n_blocks;
+  tile.n_blocks = tile.token_stride = shape.n_blocks;
   tile.y_stride = range.y_stride;
   tile.never = kBlockCols;
   for (size_t token = 0; token < x.n_tokens(); token += token_block) {
@@ -192,32 +251,33 @@ void RunRange(const RowRange& range) {
     tile.multipliers = x.multipliers(token);
     tile.sums = x.sums(token);
     for (size_t group = range.group_begin; group < range.group_end;) {
-      const StripLayout strip = StripOf(shape, group);
-      const uint8_t* data = range.w->data + StripOffset(shape, group);
-      const size_t strip_group = group % kStripGroups;
+      const StripGroups groups = {shape, StripOf(shape, group),
+                                  range.w->data + StripOffset(shape, group), group % kStripGroups};
       const size_t row = group * kRowGroup;
-      tile.block_bytes = strip.block_bytes;
-      tile.w_scales = data + strip_group * kScaleBlockBytes;
-      tile.codes = data + strip.scale_bytes + strip_group * Dot::kBlockBytes;
+      tile.scale_stride = groups.layout.block_bytes;
+      tile.w_scales = groups.data + groups.begin * kScaleBlockBytes;
       tile.n_rows = shape.n_rows - row;
       tile.y = range.y + token * range.y_stride + row;
-      if (std::min(strip.n_groups - strip_group, range.group_end - group) >= kGroups) {
-        RunTokens<Dot, kGroups, kTokens>(tile, n_tokens);
-        group += kGroups;
+      const size_t n_left =
+          std::min(groups.layout.n_groups - groups.begin, range.group_end - group);
+      const bool is_whole = n_left >= kGroups;
+      if (is_whole) {
+        RunGroups<Dot, kGroups, kTokens>(groups, tile, n_tokens);
       } else {
-        RunTokens<Dot, 1, 1>(tile, n_tokens);
-        group += 1;
+        RunGroups<Dot, 1, 1>(groups, tile, n_tokens);
       }
+      group += is_whole ? kGroups : 1;
     }
   }
 }
 
-template <class Dot>
+// VectorDot: for one token; TileDot: for several.
+template <class VectorDot, class TileDot>
 void Run(const RowRange& range) {
   if (range.x->n_tokens() == 1) {
-    RunRange<Dot, kVectorGroups, 1>(range);
+    RunRange<VectorDot, kVectorGroups, 1>(range);
   } else {
-    RunRange<Dot, kTileGroups, kTileTokens>(range);
+    RunRange<TileDot, kTileGroups, kTileTokens>(range);
   }
 }
 
@@ -238,16 +298,17 @@ void MatMulCodes(const RowRange& range) noexcept {
 #if HEADLIGHT_HAS_DOT4
   switch (shape.form) {
     case DotForm::kUnsigned:
-      return is_p8 ? Run<P8Unsigned>(range) : Run<P4Quads>(range);
+      return is_p8 ? Run<P8Unsigned, P8Unsigned>(range) : Run<P4Quads, P4Quads>(range);
     case DotForm::kSigned:
-      return is_p8 ? Run<P8Signed>(range) : Run<P4Quads>(range);
+      return is_p8 ? Run<P8Signed, P8Signed>(range) : Run<P4Quads, P4Quads>(range);
     case DotForm::kSplit:
-      return is_p8 ? Run<P8Wide>(range) : Run<P4Pairs>(range);
+      if (!is_p8) return Run<P4Pairs, P4Pairs>(range);
+      break;
     case DotForm::kWide:
       break;
   }
 #endif
-  return is_p8 ? Run<P8Wide>(range) : Run<P4Wide>(range);
+  return is_p8 ? Run<P8Wide, PanelWords>(range) : Run<P4Wide, PanelWords>(range);
 }
 
 }  // namespace headlight

@@ -33,6 +33,7 @@ std::vector<Case> Cases() {
   cases.push_back({172, 172, 3});
   cases.push_back({192, 512, 17});
   cases.push_back({576, 192, 5});
+  cases.push_back({21, 3136, 6});  // three panels of columns
   return cases;
 }
 
