@@ -19,6 +19,8 @@ import type {
   ModelSource,
   PrefillProgress,
   Run,
+  StorageUse,
+  StoredModel,
 } from '../../../web/runtime/src/types.js';
 
 export * from '../../../web/runtime/src/errors.js';
@@ -187,6 +189,13 @@ class FakeRun implements Run {
     });
   }
 }
+
+export const modelStore = {
+  list: async (): Promise<StoredModel[]> => [],
+  use: async (): Promise<StorageUse> => ({ modelsBytes: 0, isPersistent: false }),
+  file: async (): Promise<Blob | undefined> => undefined,
+  delete: async (): Promise<boolean> => false,
+};
 
 export class Engine {
   readonly info: EngineInfo;

@@ -57,7 +57,9 @@ export class EngineHost {
     };
     try {
       const { signal } = controller;
-      const engine = await Engine.load(choice.source, { ...options, onProgress, signal });
+      // The default model comes with the page and changes with it; a file is on the disk already.
+      const store = choice.kind === 'url';
+      const engine = await Engine.load(choice.source, { ...options, store, onProgress, signal });
       if (this.#loading !== loading) {
         await engine.dispose();
         return undefined;

@@ -15,7 +15,8 @@
 //   dialogs     settings-dialog (system-prompt, field-temperature, field-topK, field-topP, field-minP,
 //               field-repetitionPenalty, field-maxTokens, field-seed, sampling-reset, export-markdown, export-json,
 //               keep-chat, clear-stored); model-dialog (model-info, info-name, reasons, model-files, load-default,
-//               model-url, load-url, source-error, field-nCtx, field-threads, field-module, field-kvCache, reload-model)
+//               model-url, load-url, source-error, stored (stored-model; stored-load, stored-save, stored-delete), stored-use,
+//               stored-status, field-nCtx, field-threads, field-module, field-kvCache, reload-model)
 //   others      drop-target, toast, toast-action, live-log (sentences for screen readers), live-status
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';

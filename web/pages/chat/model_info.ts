@@ -22,10 +22,24 @@ function describeHeads(layers: readonly LayerInfo[]): string {
   return `${query} query and ${kv} KV heads, ${dQk} wide for Q and K, ${dV} for V`;
 }
 
-export function describeModel({ model, nCtx, memory }: EngineInfo): InfoRow[] {
+/** Undefined where there is nothing to tell: a file, or the page's own model. */
+function describeOrigin({ download }: EngineInfo): string | undefined {
+  if (download === undefined) return undefined;
+  const { kept, fromNetworkBytes, fromStoreBytes, notices } = download;
+  const said = notices.length === 0 ? '' : ` (${notices.join('; ')})`;
+  if (!kept) return said === '' ? undefined : `downloaded${said}`;
+  if (fromNetworkBytes === 0) return `this browser's storage${said}`;
+  const resumed = fromStoreBytes > 0 ? `, ${formatBytes(fromStoreBytes)} of it earlier` : '';
+  return `downloaded${resumed}; kept in this browser${said}`;
+}
+
+export function describeModel(info: EngineInfo): InfoRow[] {
+  const { model, nCtx, memory } = info;
+  const origin = describeOrigin(info);
   const { weightsBytes, kvCacheBytes, workspaceBytes } = memory;
   return [
     ...(model.name === '' ? [] : [{ term: 'Name in the file', value: model.name }]),
+    ...(origin === undefined ? [] : [{ term: 'From', value: origin }]),
     { term: 'Architecture', value: model.architecture },
     { term: 'Parameters', value: formatCount(model.parametersUsed) },
     { term: 'Layers', value: String(model.layers.length) },

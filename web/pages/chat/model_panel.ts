@@ -17,6 +17,7 @@ import {
   moduleChoices,
   type Settings,
 } from './settings/schema.js';
+import { StoredModels } from './stored_models.js';
 
 export interface ModelPanelActions {
   load(choice: ModelChoice): void;
@@ -35,6 +36,7 @@ export class ModelPanel {
   #selects: { element: HTMLSelectElement; key: 'module' | 'kvCache' }[] = [];
   #settings: Settings;
   #actions: ModelPanelActions;
+  #stored = new StoredModels({ load: (choice) => this.#take({ ok: true, value: choice }) });
 
   constructor(settings: Settings, actions: ModelPanelActions) {
     this.#settings = settings;
@@ -62,6 +64,7 @@ export class ModelPanel {
 
   open(): void {
     this.#refuse('');
+    void this.#stored.show();
     this.#showLoadOptions();
     openDialog(this.#dialog);
   }

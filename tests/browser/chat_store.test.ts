@@ -1,0 +1,108 @@
+// Models by address on the chat page: kept in the browser, loaded again without their server, gone on with, deleted.
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serve } from '../../web/serve.mjs';
+import { FaultServer } from '../web/store/fault_server.js';
+import { isInstalled, openTab } from './support/browsers.js';
+import { ask, openChat, patienceMs } from './support/chat.js';
+import { type Tab, textOf, until } from './support/tab.js';
+
+const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
+const MODEL = new Uint8Array(
+  readFileSync(fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url))),
+);
+const PATH = '/elsewhere/kept-model.gguf';
+
+async function loadFrom(tab: Tab, url: string): Promise<void> {
+  await tab.click('model-button');
+  await tab.type('model-url', url);
+  await tab.click('load-url');
+}
+
+function isReady(tab: Tab, name: string): Promise<void> {
+  return until(
+    tab,
+    `the model ${name}`,
+    patienceMs,
+    (wanted) => {
+      const shown = document.querySelector('[data-testid="model-button"]')?.textContent;
+      return document.body.dataset.state === 'ready' && shown?.includes(wanted);
+    },
+    name,
+  );
+}
+
+const openDialog = async (tab: Tab, listed: boolean): Promise<string> => {
+  await tab.click('model-button');
+  await until(
+    tab,
+    'the list of stored models',
+    patienceMs,
+    (wanted) => (document.querySelector('[data-testid="stored-model"]') !== null) === wanted,
+    listed,
+  );
+  return textOf(tab, 'stored');
+};
+
+describe.each(['chromium', 'firefox', 'webkit'] as const)(
+  'chat page, models by address, %s',
+  (engine) => {
+    const skip = !isInstalled(engine);
+    const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+    // WebKitGTK has no file system for pages.
+    const hasStore = engine !== 'webkit';
+    let site: Awaited<ReturnType<typeof serve>>;
+    let server: FaultServer;
+    let tab: Tab;
+
+    beforeAll(async () => {
+      if (skip) return;
+      if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
+      site = await serve({ mounts: { '/': pages }, isolation: false });
+      server = new FaultServer(site.url);
+      await server.start();
+      tab = await openTab(engine);
+      await openChat(tab, server.url);
+    });
+    afterAll(async () => {
+      await tab?.close();
+      await server?.stop();
+      await site?.close();
+    });
+
+    it.skipIf(skip)(`a model loads from its address and answers${why}`, async () => {
+      await loadFrom(tab, server.serve(PATH, { bytes: MODEL }));
+      await isReady(tab, 'kept-model');
+      expect(await ask(tab, 'Who are you?')).toMatch(/model/i);
+      const info = await tab.run(
+        () => document.querySelector('[data-testid="model-info"]')?.textContent ?? '',
+      );
+      expect(info).toMatch(hasStore ? /kept in this browser/ : /not kept in the browser's storage/);
+    });
+
+    if (!hasStore) return;
+
+    it.skipIf(skip)(`it loads again when its server is gone${why}`, async () => {
+      server.files.delete(PATH);
+      await openChat(tab, server.url);
+      expect(await openDialog(tab, true)).toMatch(/kept-model.*3\.0 MB, from 127\.0\.0\.1/);
+      await tab.click('stored-load');
+      await isReady(tab, 'kept-model');
+      expect(await textOf(tab, 'model-info')).toMatch(/this browser's storage/);
+      expect(await ask(tab, 'Who are you?')).toMatch(/model/i);
+      expect(server.seen(PATH)).toHaveLength(1);
+    });
+
+    it.skipIf(skip)(`it is deleted, and the list says so${why}`, async () => {
+      await openDialog(tab, true);
+      await tab.click('stored-delete');
+      await until(tab, 'an empty list', patienceMs, () => {
+        const status = document.querySelector('[data-testid="stored-status"]')?.textContent ?? '';
+        const rows = document.querySelectorAll('[data-testid="stored-model"]');
+        return rows.length === 0 && status.includes('kept-model was deleted');
+      });
+      expect(await tab.problems()).toEqual([]);
+    });
+  },
+);
