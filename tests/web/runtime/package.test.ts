@@ -159,7 +159,9 @@ describe('an engine', () => {
   it('stats tell where the time of the last run went', async () => {
     const session = engine.session();
     expect((await session.stats()).stages).toBeUndefined();
-    const { usage, timings } = await session.complete('Once', { ...GREEDY, maxTokens: 20 }).result();
+    const { usage, timings } = await session
+      .complete('Once', { ...GREEDY, maxTokens: 20 })
+      .result();
     const { stages } = await session.stats();
     expect(stages?.promptTokens).toBe(usage.promptTokens);
     const sum = Object.values(stages?.decode ?? {}).reduce((all, ms) => all + ms, 0);
