@@ -5,12 +5,14 @@ import { acceptDrops } from '../shared/drop.js';
 import { choiceFromFiles, defaultChoice } from '../shared/model_source.js';
 import { Toast } from '../shared/toast.js';
 import { BytesSection } from './bytes/bytes_section.js';
+import { HandSection } from './hand/hand_section.js';
 import { pageState } from './url_state.js';
 
 export class LabPage {
   #toast = new Toast(byId('toast', HTMLElement));
   #state = pageState();
   #failed = (message: string) => this.#toast.show(message);
+  #hand = new HandSection(this.#state, this.#failed);
   #bytes = new BytesSection(this.#state, this.#failed);
 
   async start(): Promise<void> {
@@ -21,6 +23,7 @@ export class LabPage {
     });
     acceptDrops(byId('drop-target', HTMLElement), (dropped) => this.#open(dropped));
     byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
+    await this.#hand.start();
     await this.#bytes.start(defaultChoice(new URL('..', location.href).href));
     document.body.dataset.state = 'ready';
   }

@@ -1,0 +1,165 @@
+// The three-token example, step by step: what each number is, the arithmetic that makes it, and which numbers it is made of.
+// No DOM.
+import {
+  dotText,
+  type Matrix,
+  matmul,
+  shown,
+  softmax,
+  softmaxText,
+  transpose,
+} from './arithmetic.js';
+
+export const tokens = ['the', 'cat', 'sat'] as const;
+
+export interface Inputs {
+  /** [3, 4] */
+  x: Matrix;
+  /** [4, 2] each */
+  wq: Matrix;
+  wk: Matrix;
+  wv: Matrix;
+  isScaled: boolean;
+  isCausal: boolean;
+}
+
+/** The third article's numbers. */
+export const articleMatrices = {
+  x: [
+    [1, 0, 1, 0],
+    [0, 2, 0, 1],
+    [1, 1, 0, 1],
+  ],
+  wq: [
+    [1, 0],
+    [0, 1],
+    [1, 0],
+    [0, 1],
+  ],
+  wk: [
+    [0, 1],
+    [1, 0],
+    [0, 1],
+    [1, 0],
+  ],
+  wv: [
+    [1, 0],
+    [0, 2],
+    [0, 1],
+    [1, 0],
+  ],
+} as const;
+
+export type InputName = keyof typeof articleMatrices;
+export type StepName = 'q' | 'k' | 'v' | 'scores' | 'scaled' | 'masked' | 'weights' | 'out';
+export type MatrixName = InputName | StepName;
+
+export type Steps = Record<StepName, number[][]>;
+
+export function scaleOf({ wq, isScaled }: Inputs): number {
+  return isScaled ? 1 / Math.sqrt(wq[0]?.length ?? 1) : 1;
+}
+
+export function computeSteps(inputs: Inputs): Steps {
+  const { x, wq, wk, wv, isCausal } = inputs;
+  const [q, k, v] = [matmul(x, wq), matmul(x, wk), matmul(x, wv)];
+  const scores = matmul(q, transpose(k));
+  const scale = scaleOf(inputs);
+  const scaled = scores.map((row) => row.map((s) => s * scale));
+  const masked = scaled.map((row, i) =>
+    row.map((s, j) => (isCausal && j > i ? Number.NEGATIVE_INFINITY : s)),
+  );
+  const weights = masked.map(softmax);
+  return { q, k, v, scores, scaled, masked, weights, out: matmul(weights, v) };
+}
+
+/** A cell, or with an undefined index all cells of that row or column. */
+export interface Source {
+  matrix: MatrixName;
+  row?: number;
+  column?: number;
+}
+
+export interface Explanation {
+  /** "Q[0][0]": row and column from 0, as in the article. */
+  name: string;
+  text: string;
+  sources: Source[];
+}
+
+type Explainer = (i: number, j: number, inputs: Inputs, steps: Steps) => Omit<Explanation, 'name'>;
+
+function column(a: Matrix, j: number): number[] {
+  return a.map((row) => row[j] ?? 0);
+}
+
+function projection(weight: 'wq' | 'wk' | 'wv'): Explainer {
+  return (i, j, inputs) => ({
+    text: dotText(inputs.x[i] ?? [], column(inputs[weight], j)),
+    sources: [
+      { matrix: 'x', row: i },
+      { matrix: weight, column: j },
+    ],
+  });
+}
+
+const explainers: Record<StepName, Explainer> = {
+  q: projection('wq'),
+  k: projection('wk'),
+  v: projection('wv'),
+  scores: (i, j, _, { q, k }) => ({
+    text: dotText(q[i] ?? [], k[j] ?? []),
+    sources: [
+      { matrix: 'q', row: i },
+      { matrix: 'k', row: j },
+    ],
+  }),
+  scaled: (i, j, inputs, { scores, scaled }) => {
+    const width = inputs.wq[0]?.length ?? 1;
+    const [from, to] = [shown(scores[i]?.[j] ?? 0), shown(scaled[i]?.[j] ?? 0)];
+    return {
+      text: inputs.isScaled
+        ? `${from} / √${width} = ${from} / ${Math.sqrt(width).toFixed(4)} = ${to}`
+        : `${from}, not scaled`,
+      sources: [{ matrix: 'scores', row: i, column: j }],
+    };
+  },
+  masked: (i, j, { isCausal }, { scaled }) => ({
+    text:
+      isCausal && j > i
+        ? `“${tokens[j]}” comes after “${tokens[i]}”: −∞`
+        : `${shown(scaled[i]?.[j] ?? 0)}: “${tokens[i]}” may look at “${tokens[j]}”`,
+    sources: [{ matrix: 'scaled', row: i, column: j }],
+  }),
+  weights: (i, j, _, { masked }) => ({
+    text: softmaxText(masked[i] ?? [], j),
+    sources: [{ matrix: 'masked', row: i }],
+  }),
+  out: (i, j, _, { weights, v }) => ({
+    text: dotText(weights[i] ?? [], column(v, j)),
+    sources: [
+      { matrix: 'weights', row: i },
+      { matrix: 'v', column: j },
+    ],
+  }),
+};
+
+export const symbols: Record<MatrixName, string> = {
+  x: 'X',
+  wq: 'W_Q',
+  wk: 'W_K',
+  wv: 'W_V',
+  q: 'Q',
+  k: 'K',
+  v: 'V',
+  scores: 'S',
+  scaled: 'S/√d',
+  masked: 'S/√d + M',
+  weights: 'A',
+  out: 'out',
+};
+
+export function explain(name: StepName, row: number, col: number, inputs: Inputs): Explanation {
+  const { text, sources } = explainers[name](row, col, inputs, computeSteps(inputs));
+  return { name: `${symbols[name]}[${row}][${col}]`, text, sources };
+}
