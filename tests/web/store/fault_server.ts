@@ -61,6 +61,9 @@ export class FaultServer {
   readonly #server: Server;
   readonly #behind: string | undefined;
   url = '';
+  /** The most bodies that were being sent at the same time. */
+  peak = 0;
+  #active = 0;
 
   /** @param behind address of the server that has everything else */
   constructor(behind?: string) {
@@ -127,7 +130,10 @@ export class FaultServer {
       response.writeHead(fault?.kind === 'status' ? fault.status : 404).end('no');
       return;
     }
+    this.#active += 1;
+    this.peak = Math.max(this.peak, this.#active);
     await send(file, request, response, fault, seen);
+    this.#active -= 1;
   }
 }
 
@@ -182,11 +188,14 @@ async function send(
   }
   if (sendable.length === 0) response.flushHeaders();
   if (fault?.kind === 'stall') return;
+  if (fault?.kind !== 'cut' && sendable.length === announced) {
+    response.end();
+    return;
+  }
   // What a browser has not yet read when a connection breaks is lost with it.
   if (file.pauseMs !== undefined) await new Promise((resolve) => setTimeout(resolve, 100));
   // The bytes before the cut arrive; the connection then ends without the rest.
-  if (fault?.kind === 'cut' || sendable.length < announced) response.socket?.destroySoon();
-  else response.end();
+  response.socket?.destroySoon();
 }
 
 function drained(response: ServerResponse): Promise<void> {

@@ -1,14 +1,21 @@
 // A model from its files: header first, then the plan, the memory, the tokenizer, then the weights as they arrive.
 // inspect stops after the header. What was made is freed again when any step fails.
 import type { HeadlightModule, Loader, Model, Runtime } from '../../../../wasm/headlight.js';
-import { AbortedError, BadModelError, HeadlightError, OutOfMemoryError } from '../errors.js';
+import { AbortedError, BadModelError, OutOfMemoryError } from '../errors.js';
 import type { SessionOptionsWire, SourceWire } from '../protocol.js';
-import type { DownloadReport } from '../store/stored_source.js';
-import { StartAnew } from '../store/transfer.js';
 import type { DownloadInfo, LoadProgress, ModelPlan } from '../types.js';
+import {
+  afterFault,
+  downloadInfo,
+  type FileReports,
+  openAfterWaiting,
+  startingAnew,
+} from './downloads.js';
+import { ProgressCounter } from './load_progress.js';
 import { loaderMetadata } from './metadata.js';
+import { Prefetch } from './prefetch.js';
 import { type FeedHooks, feedShard } from './shard_feeder.js';
-import { type OpenedSource, openSource, type SourceContext } from './sources.js';
+import type { OpenedSource, SourceContext } from './sources.js';
 import { MAX_WASM_PAGES, WASM_PAGE_BYTES } from './start_module.js';
 import { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
@@ -27,13 +34,8 @@ export interface LoadedParts {
   download: DownloadInfo | undefined;
 }
 
-/** A server whose file changes during each download, or breaks off without a way to go on. */
-const MAX_RESTARTS = 3;
-const WAITING_MS = 200;
 /** For allocator headers, alignment of some hundred matrices, token histories and what a request needs besides. */
 const MARGIN_BYTES = 4 << 20;
-/** People do not see more steps than this. */
-const PROGRESS_INTERVAL_MS = 100;
 
 export async function loadModel(
   context: LoadContext,
@@ -43,20 +45,6 @@ export async function loadModel(
   return startingAnew((notices) => loadOnce(context, sources, session, notices));
 }
 
-/** A download or a stored file may turn out to be of no use when a part of it is loaded already. */
-async function startingAnew<T>(work: (notices: readonly string[]) => Promise<T>): Promise<T> {
-  const notices: string[] = [];
-  for (;;) {
-    try {
-      return await work(notices);
-    } catch (error) {
-      if (!(error instanceof StartAnew)) throw error;
-      if (notices.length === MAX_RESTARTS) throw error.failure;
-      notices.push(`begun anew: ${error.message}`);
-    }
-  }
-}
-
 async function loadOnce(
   context: LoadContext,
   sources: readonly SourceWire[],
@@ -64,9 +52,13 @@ async function loadOnce(
   notices: readonly string[],
 ): Promise<LoadedParts> {
   const loader = unwrap(context.runtime.createLoader());
-  const reports: DownloadReport[] = [];
+  const reports: FileReports[] = [];
+  let prefetch: Prefetch | undefined;
   try {
-    const progress = new Progress(context, sources.length);
+    const progress = new ProgressCounter(sources.length, context.onProgress);
+    prefetch = await Prefetch.start(context, sources, {
+      onBytes: (index, received, totalBytes) => progress.ahead(index, received, totalBytes),
+    });
     let text: TextTools | undefined;
     let allocatedBytes = 0;
     for (let i = 0; i < sources.length; i++) {
@@ -82,7 +74,7 @@ async function loadOnce(
       await feed(
         context,
         loader,
-        { source: sources[i] as SourceWire, index: i, reports },
+        { source: sources[i] as SourceWire, index: i, reports, prefetch },
         progress,
         onHeader,
       );
@@ -95,85 +87,49 @@ async function loadOnce(
       download: downloadInfo(reports, notices),
     };
   } finally {
+    await prefetch?.end();
     loader.delete();
   }
-}
-
-function downloadInfo(
-  reports: readonly DownloadReport[],
-  notices: readonly string[],
-): DownloadInfo | undefined {
-  if (reports.length === 0) return undefined;
-  const sum = (bytes: 'fromNetworkBytes' | 'fromStoreBytes') =>
-    reports.reduce((total, report) => total + report[bytes], 0);
-  return {
-    fromNetworkBytes: sum('fromNetworkBytes'),
-    fromStoreBytes: sum('fromStoreBytes'),
-    kept: reports.every(({ kept }) => kept),
-    sha256: reports.map(({ sha256 }) => sha256),
-    notices: [...notices, ...reports.flatMap((report) => report.notices)],
-  };
 }
 
 interface Shard {
   source: SourceWire;
   index: number;
   /** Of each file that comes by URL. */
-  reports: DownloadReport[];
+  reports: FileReports[];
+  prefetch: Prefetch | undefined;
 }
 
 async function feed(
   context: LoadContext,
   loader: Loader,
-  { source, index, reports }: Shard,
-  progress: Progress,
+  { source, index, reports, prefetch }: Shard,
+  progress: ProgressCounter,
   onHeader: () => Promise<boolean>,
 ): Promise<void> {
-  const opened = await openAfterWaiting(source, index, context, progress);
-  if (opened.report !== undefined) reports.push(opened.report);
-  progress.beginShard(opened.totalBytes);
+  prefetch?.reach(index);
+  // Who waits for a download of its own need not be told.
+  const onWait = () => prefetch?.isRunning(index) || progress.phase('waiting');
+  const opened = await openAfterWaiting(source, index, context, onWait);
+  if (opened.report !== undefined)
+    reports.push({ main: opened.report, ahead: prefetch?.report(index) });
+  progress.begin(index, opened.totalBytes);
   const hooks: FeedHooks = {
     async onHeader() {
       checkLength(opened, loader.shardBytes());
-      progress.knowShardBytes(loader.shardBytes());
+      progress.knowBytes(index, loader.shardBytes());
       return onHeader();
     },
     onBytes(n) {
       if (context.signal.aborted) throw new AbortedError();
-      progress.bytes(n, loader.state() === 'header' ? 'header' : 'weights');
+      progress.bytes(index, n, loader.state() === 'header' ? 'header' : 'weights');
     },
   };
   try {
-    progress.endShard(await feedShard(context.module, loader, opened, hooks));
+    progress.end(index, await feedShard(context.module, loader, opened, hooks));
   } catch (error) {
     throw await afterFault(opened, error);
   }
-}
-
-/** Workers that look into the store at the same moment wait for each other too short to be told. */
-async function openAfterWaiting(
-  source: SourceWire,
-  index: number,
-  context: LoadContext,
-  progress: Progress,
-): Promise<OpenedSource> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const onWait = () => {
-    timer ??= setTimeout(() => progress.phase('waiting'), WAITING_MS);
-  };
-  try {
-    return await openSource(source, index, { ...context, onWait });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** What is no good must not stay in the store. What came from there gets one more chance, from the network. */
-async function afterFault(opened: OpenedSource, error: unknown): Promise<unknown> {
-  if (!(error instanceof HeadlightError)) return error;
-  const isBroken = error.code === 'BadModel' || error.code === 'Integrity';
-  if (isBroken || (error.code === 'Unsupported' && !opened.fromStore)) await opened.forget?.();
-  return isBroken && opened.fromStore ? new StartAnew(error) : error;
 }
 
 /** A damaged or hostile header may ask for gigabytes that no bytes would ever fill: seen before memory is taken. */
@@ -188,7 +144,7 @@ function checkLength(source: OpenedSource, neededBytes: number): void {
 }
 
 /** Tokenizer and template are built before the weights: a file that cannot be used is refused before its download. */
-function readText(loader: Loader, progress: Progress): TextTools {
+function readText(loader: Loader, progress: ProgressCounter): TextTools {
   progress.phase('tokenizer');
   const { vocabSize } = unwrap(loader.modelInfo());
   const text = TextTools.fromMetadata(loaderMetadata(loader), vocabSize);
@@ -238,11 +194,16 @@ async function inspectOnce(
 ): Promise<ModelPlan> {
   const loader = unwrap(context.runtime.createLoader());
   try {
-    const progress = new Progress(context, sources.length);
+    const progress = new ProgressCounter(sources.length, context.onProgress);
     let fileBytes = 0;
     for (let i = 0; i < sources.length; i++) {
       if (i > 0) unwrap(loader.beginShard());
-      const shard = { source: sources[i] as SourceWire, index: i, reports: [] };
+      const shard = {
+        source: sources[i] as SourceWire,
+        index: i,
+        reports: [],
+        prefetch: undefined,
+      };
       await feed(context, loader, shard, progress, async () => false);
       fileBytes += loader.shardBytes();
       unwrap(loader.skipData());
@@ -258,60 +219,5 @@ async function inspectOnce(
     return { model, fileBytes, weightsBytes, ...unwrap(loader.planSession(session)) };
   } finally {
     loader.delete();
-  }
-}
-
-/** Counts over all shards and reports not too often. */
-class Progress {
-  readonly #context: LoadContext;
-  #doneBytes = 0;
-  #shardBytes: number | undefined;
-  #shardsToCome: number;
-  loadedBytes = 0;
-  #lastMs = 0;
-  #phase: LoadProgress['phase'] = 'header';
-
-  constructor(context: LoadContext, nShards: number) {
-    this.#context = context;
-    this.#shardsToCome = nShards;
-  }
-
-  beginShard(totalBytes: number | undefined): void {
-    this.#shardsToCome -= 1;
-    this.#shardBytes = totalBytes;
-    this.phase('header');
-  }
-
-  /** What the header says is needed; it holds even where a server tells no length, or more than is needed. */
-  knowShardBytes(bytes: number): void {
-    this.#shardBytes = bytes;
-  }
-
-  bytes(received: number, phase: 'header' | 'weights'): void {
-    this.loadedBytes = this.#doneBytes + Math.min(received, this.#shardBytes ?? received);
-    if (phase !== this.#phase) this.phase(phase);
-    else if (performance.now() - this.#lastMs >= PROGRESS_INTERVAL_MS) this.#report();
-  }
-
-  endShard(received: number): void {
-    this.#doneBytes += Math.min(received, this.#shardBytes ?? received);
-    this.loadedBytes = this.#doneBytes;
-    this.#shardBytes = 0;
-    this.#report();
-  }
-
-  phase(phase: LoadProgress['phase']): void {
-    this.#phase = phase;
-    this.#report();
-  }
-
-  #report(): void {
-    this.#lastMs = performance.now();
-    const total = this.#shardsToCome === 0 && this.#shardBytes !== undefined;
-    this.#context.onProgress({
-      phase: this.#phase,
-      loadedBytes: this.loadedBytes,
-      ...(total ? { totalBytes: this.#doneBytes + (this.#shardBytes ?? 0) } : {}),
-    });
   }
 }
