@@ -102,7 +102,8 @@ std::string RunKernel(const std::string& kernel, const AttentionSpec& spec,
 val Attend(const RuntimeObject& runtime, const val& options, const val& q_rows, const val& k_rows,
            const val& v_rows) {
   return Guard([&] {
-    const AttentionSpec spec = ReadSpec(options);
+    AttentionSpec spec = ReadSpec(options);
+    spec.dot_form = runtime.form();
     const HeadLayout& layout = spec.layout;
     const size_t n_tokens = ReadCount(options, "nTokens", kMaxRows);
     const size_t n_kv = ReadCount(options, "nKv", kMaxRows);

@@ -22,8 +22,8 @@ export interface ProbeInfo {
 export interface SessionOptionsWire {
   /** 0: min(model's, 4096). */
   nCtx: number;
-  kvCacheK: 'f32' | 'f16';
-  kvCacheV: 'f32' | 'f16';
+  kvCacheK: 'f32' | 'f16' | 'int8';
+  kvCacheV: 'f32' | 'f16' | 'int8';
   activations: 'int8' | 'f32';
 }
 
@@ -196,8 +196,8 @@ export interface AttendSpecWire {
   window: number;
   softcap: number;
   causal: boolean;
-  kvCacheK: 'f32' | 'f16';
-  kvCacheV: 'f32' | 'f16';
+  kvCacheK: 'f32' | 'f16' | 'int8';
+  kvCacheV: 'f32' | 'f16' | 'int8';
   kernel: 'auto' | 'reference' | 'tiled' | 'decode';
 }
 

@@ -34,6 +34,7 @@ class RuntimeObject {
   val CreateLoader() const;
   size_t NThreads() const { return state_->pool.n_threads(); }
   ThreadPool& pool() const { return state_->pool; }
+  DotForm form() const { return state_->form; }
 
  private:
   std::shared_ptr<RuntimeState> state_;

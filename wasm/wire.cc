@@ -112,10 +112,10 @@ std::string ReadString(const val& object, const char* field) {
 
 CacheType ReadCacheType(const val& object, const char* field) {
   const std::string name = ReadString(object, field);
-  for (const CacheType type : {CacheType::kF32, CacheType::kF16}) {
+  for (const CacheType type : {CacheType::kF32, CacheType::kF16, CacheType::kInt8}) {
     if (name == CacheTypeName(type)) return type;
   }
-  ThrowField(field, "'f32' or 'f16'");
+  ThrowField(field, "'f32', 'f16' or 'int8'");
 }
 
 std::vector<uint32_t> ReadUint32Array(const val& array, const char* name) {

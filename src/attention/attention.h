@@ -10,6 +10,7 @@
 #include "base/head_layout.h"
 #include "base/parallel.h"
 #include "kv/kv_cache.h"
+#include "simd/dot_form.h"
 
 namespace headlight {
 
@@ -19,6 +20,9 @@ struct AttentionSpec {
   size_t window = 0;     // W keys (q - k < W); 0: all
   float softcap = 0.0f;  // s = cap * tanh(s / cap) after scaling; 0: none
   bool causal = true;    // keys up to the query's own position
+  // How the kernels multiply the codes of an int8 cache: one that is exact in this module
+  // (simd/probe.h). All give the same bits.
+  DotForm dot_form = DotForm::kWide;
 };
 
 // Throws Error(kBadOption) naming the field that no kernel can honour. Kernels take specs that
@@ -70,7 +74,8 @@ class AttentionWorkspace {
 };
 
 // Two passes, double precision: the definition. Slow, and the only one that allocates: may throw
-// std::bad_alloc.
+// std::bad_alloc. int8 keys meet queries rounded to 8 bits (attention_codes.h), as in the kernels;
+// that the kernels round weights to 14 bits before int8 values is not part of it.
 void AttentionReference(const AttentionSpec& spec, const AttentionArgs& args);
 // Query block x key tile with online softmax; masked tiles are skipped.
 void AttentionTiled(const AttentionSpec& spec, const AttentionArgs& args,

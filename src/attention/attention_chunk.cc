@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "attention/attention_codes.h"
 #include "attention/kv_rows-inl.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/score_transform-inl.h"
+#include "kv/int8_rows.h"
 
 namespace headlight {
 namespace {
@@ -142,7 +144,7 @@ struct Chunk {
   }
   Group GroupAt(size_t row, size_t key) const {
     const size_t q_stride = RoundUp(spec.layout.d_qk, 8);
-    return {rows.q + row * q_stride, q_stride,
+    return {scratch.q + row * q_stride, q_stride,
             scratch.scores + row * kScoreStride + (key - all.begin),
             rows.partials + row * rows.partial_stride + kPartialHeader, rows.partial_stride};
   }
@@ -158,8 +160,49 @@ HWY_INLINE void ForTiles(const Chunk& chunk, CacheType type, const void* rows, s
   }
 }
 
+// Groups of four int8 rows that hold rows [keys.begin, keys.end); begin is a multiple of 4.
+size_t Int8Groups(KeyRange keys) { return CeilDiv(keys.end - keys.begin, kInt8GroupRows); }
+
+// Bytes of those groups.
+size_t Int8Bytes(KeyRange keys, size_t stride) {
+  return Int8Groups(keys) * kInt8GroupRows * stride;
+}
+
+// The first block of an int8 row that begins a group.
+const uint8_t* Int8Blocks(const void* rows, size_t stride, size_t row) {
+  return static_cast<const uint8_t*>(rows) + row * stride;
+}
+
+// int8 keys: one product for each group of rows. All keys of a chunk stay in the first-level cache.
+void ScoreCodes(const Chunk& chunk) {
+  const KvHeadView& kv = chunk.kv;
+  const size_t q_stride = RoundUp(chunk.spec.layout.d_qk, 8);
+  ReadInOrder(Int8Blocks(kv.k, kv.k_stride, chunk.all.begin), Int8Bytes(chunk.all, kv.k_stride),
+              chunk.scratch.rows);
+  const float* scales = ScalesAsF32(kv.k_scales, chunk.all, chunk.scratch.rows);
+  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+    const KeyRange own = chunk.Keys(row, row + count - 1);
+    if (own.begin >= own.end) return;
+    const Group group = chunk.GroupAt(row, own.begin);
+    CodeProduct product{};
+    product.blocks = Int8Blocks(kv.k, kv.k_stride, own.begin);
+    product.block_stride = kInt8GroupRows * kv.k_stride;
+    product.step_stride = kCodeBlockBytes;
+    product.n_blocks = Int8Groups(own);
+    product.n_steps = kv.k_stride / kCodeBlockCols;
+    product.codes = reinterpret_cast<const uint8_t*>(group.q);
+    product.codes_stride = q_stride * sizeof(float);
+    product.rows = chunk.scratch.q_rows + row;
+    product.block_scales = scales + (own.begin - chunk.all.begin);
+    product.out = group.weights;
+    product.out_stride = kScoreStride;
+    MultiplyCodes(chunk.spec.dot_form, CodeOperand::kQuery, count, product);
+  });
+}
+
 void ScoreKeys(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
+  if (kv.format.k == CacheType::kInt8) return ScoreCodes(chunk);
   ForTiles(chunk, kv.format.k, kv.k, kv.k_stride, [&](const float* k, KeyRange tile) {
     ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
       const KeyRange own = chunk.Keys(row, row + count - 1);
@@ -195,11 +238,11 @@ void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
   }
   const SoftmaxState state = UpdateSoftmax(at(begin), n_vecs);
   std::fill(at(group.begin), at(begin), 0.0f);
-  if (end < group.end) std::fill(at(end), at(group.end), 0.0f);
+  if (end < group.end) std::fill(at(end), at(RoundUp(group.end, 4)), 0.0f);  // whole vectors
   float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
   partial[0] = state.max;
   partial[1] = state.sum;
-  std::fill_n(partial + kPartialHeader, chunk.kv.v_stride, 0.0f);
+  std::fill_n(partial + kPartialHeader, RoundUp(chunk.spec.layout.d_v, 8), 0.0f);
 }
 
 void SoftmaxRows(const Chunk& chunk) {
@@ -209,8 +252,40 @@ void SoftmaxRows(const Chunk& chunk) {
   });
 }
 
+// int8 values: weights become codes in their place, then one product for each group of rows.
+void AccumulateCodes(const Chunk& chunk) {
+  const KvHeadView& kv = chunk.kv;
+  const DotForm form = chunk.spec.dot_form;
+  ReadInOrder(Int8Blocks(kv.v, kv.v_stride, chunk.all.begin), Int8Bytes(chunk.all, kv.v_stride),
+              chunk.scratch.rows);
+  const float* scales = ScalesAsF32(kv.v_scales, chunk.all, chunk.scratch.rows);
+  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+    const KeyRange own = chunk.Keys(row, row + count - 1);
+    if (own.begin >= own.end) return;
+    const Group group = chunk.GroupAt(row, own.begin);
+    CodedRow coded[count];
+    for (size_t r = 0; r < count; ++r) {
+      coded[r] = EncodeWeights(form, scales + (own.begin - chunk.all.begin),
+                               group.weights + r * kScoreStride, Int8Groups(own));
+    }
+    CodeProduct product{};
+    product.blocks = Int8Blocks(kv.v, kv.v_stride, own.begin);
+    product.block_stride = kCodeBlockBytes;
+    product.step_stride = kInt8GroupRows * kv.v_stride;
+    product.n_blocks = CeilDiv(chunk.spec.layout.d_v, kCodeBlockCols);
+    product.n_steps = Int8Groups(own);
+    product.codes = reinterpret_cast<const uint8_t*>(group.weights);
+    product.codes_stride = kScoreStride * sizeof(float);
+    product.rows = coded;
+    product.out = group.acc;
+    product.out_stride = group.acc_stride;
+    MultiplyCodes(form, CodeOperand::kWeights, count, product);
+  });
+}
+
 void AccumulateValues(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
+  if (kv.format.v == CacheType::kInt8) return AccumulateCodes(chunk);
   ForTiles(chunk, kv.format.v, kv.v, kv.v_stride, [&](const float* v, KeyRange tile) {
     ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
       const KeyRange own = chunk.Keys(row, row + count - 1);
@@ -225,12 +300,16 @@ void AccumulateValues(const Chunk& chunk) {
 
 }  // namespace
 
-void ScaleQueries(const AttentionSpec& spec, const float* q, size_t n_heads, float* dst) noexcept {
+void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const float> q,
+                    size_t first_row, const AttentionScratch& scratch) noexcept {
   const size_t d_qk = spec.layout.d_qk;
   const size_t stride = RoundUp(d_qk, 8);
-  for (size_t h = 0; h < n_heads; ++h) {
-    for (size_t i = 0; i < d_qk; ++i) dst[h * stride + i] = q[h * d_qk + i] * spec.scale;
-    std::fill(dst + h * stride + d_qk, dst + (h + 1) * stride, 0.0f);
+  for (size_t head = 0; head < q.size() / d_qk; ++head) {
+    const size_t row = first_row + head;
+    float* dst = scratch.q + row * stride;
+    for (size_t i = 0; i < d_qk; ++i) dst[i] = q[head * d_qk + i] * spec.scale;
+    std::fill(dst + d_qk, dst + stride, 0.0f);
+    if (k_type == CacheType::kInt8) scratch.q_rows[row] = EncodeQuery(spec.dot_form, dst, d_qk);
   }
 }
 

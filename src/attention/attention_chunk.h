@@ -4,6 +4,7 @@
 #define HEADLIGHT_ATTENTION_ATTENTION_CHUNK_H_
 
 #include <cstddef>
+#include <span>
 
 #include "attention/attention.h"
 #include "attention/key_range.h"
@@ -12,9 +13,9 @@
 
 namespace headlight {
 
-// Query rows of one KV head: row i is one query head at one position.
+// Query rows of one KV head: row i is one query head at one position, its query in scratch.q by
+// PrepareQueries.
 struct ChunkRows {
-  const float* q;        // [n_rows, d_qk rounded up to 8] scaled, zero-padded
   const KeyRange* keys;  // [n_rows] what each admits of the chunk, maybe nothing; neither bound
                          // decreases with i
   size_t n_rows;         // 1..kBlockRows
@@ -23,12 +24,13 @@ struct ChunkRows {
   size_t partial_stride;
 };
 
-// Scaled copies of n_heads adjacent heads of one token's queries, q [n_heads, d_qk] -> dst
-// [n_heads, d_qk rounded up to 8].
-void ScaleQueries(const AttentionSpec& spec, const float* q, size_t n_heads, float* dst) noexcept;
+// n_heads adjacent heads of one token's queries q [n_heads, d_qk], scaled, into scratch.q from row
+// first_row on; as codes if keys of type k_type want that.
+void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const float> q,
+                    size_t first_row, const AttentionScratch& scratch) noexcept;
 
 // The partial (max, sum, acc) of each row over rows.keys, all inside one chunk of kDecodeChunk
-// keys. Uses scratch.scores and scratch.rows.
+// keys. Reads scratch.q, uses scratch.scores and scratch.rows.
 void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRows& rows,
                  const AttentionScratch& scratch) noexcept;
 

@@ -26,10 +26,11 @@ void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
   const size_t n_heads = layout.n_q_per_kv();
   for (size_t head = 0; head < n_heads; head += kBlockRows) {
     const size_t n_rows = std::min(kBlockRows, n_heads - head);
-    ScaleQueries(spec, args.q + (kv_head * n_heads + head) * layout.d_qk, n_rows, scratch.q);
+    const float* q = args.q + (kv_head * n_heads + head) * layout.d_qk;
+    PrepareQueries(spec, args.kv->format().k, {q, n_rows * layout.d_qk}, 0, scratch);
     KeyRange keys[kBlockRows];
     std::fill_n(keys, n_rows, in_chunk);
-    const ChunkRows rows{scratch.q, keys, n_rows, partials.first + head * partials.head_stride,
+    const ChunkRows rows{keys, n_rows, partials.first + head * partials.head_stride,
                          partials.head_stride};
     AttendChunk(spec, args.kv->head(kv_head), rows, scratch);
   }

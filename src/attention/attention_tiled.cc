@@ -35,7 +35,7 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   KeyRange keys[kBlockRows];
   for (size_t i = 0; i < block.n_rows; ++i) {
     const float* q = args.q + block.Token(i) * args.q_stride + block.QHead(i) * layout.d_qk;
-    ScaleQueries(block.spec, q, 1, scratch.q + i * RoundUp(layout.d_qk, 8));
+    PrepareQueries(block.spec, kv.format.k, {q, layout.d_qk}, i, scratch);
     keys[i] = block.Keys(i);
   }
   const KeyRange all{keys[0].begin, keys[block.n_rows - 1].end};
@@ -47,8 +47,8 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
     for (size_t i = 0; i < block.n_rows; ++i)
       in_chunk[i] = Within(keys[i], start, start + kDecodeChunk);
     const bool is_first = start <= all.begin;
-    const ChunkRows rows{scratch.q, in_chunk, block.n_rows,
-                         is_first ? scratch.totals : scratch.partials, stride};
+    const ChunkRows rows{in_chunk, block.n_rows, is_first ? scratch.totals : scratch.partials,
+                         stride};
     AttendChunk(block.spec, kv, rows, scratch);
     for (size_t i = 0; i < block.n_rows && !is_first; ++i) {
       MergePartial(scratch.partials + i * stride, layout.d_v, scratch.totals + i * stride);

@@ -12,21 +12,31 @@
 
 namespace headlight {
 
-// Reads n floats once, in address order, and does nothing with them (but for one vector written to
-// `sink`, without which no compiler would read). Kernels then walk over the tile three rows at a
-// time, a pattern that no prefetcher follows: from memory, decode gets 14 GB/s instead of 8.7 and
-// pays 10 to 15 % when the rows are in the second-level cache already (V8, Zen 4, three query
-// rows). Two reads a cache line, one after the other: reading one, or unrolling, outruns the
-// prefetcher and gains nothing.
-inline void ReadInOrder(const float* rows, size_t n, float* sink) {
-  constexpr F32x4 kF32;
-  VecF32 any = hn::Zero(kF32);
-  for (size_t i = 0; i < n; i += 8) any = hn::Or(any, hn::Load(kF32, rows + i));
-  hn::Store(any, kF32, sink);
+// Reads n_bytes, a multiple of 16, once, in address order, and does nothing with them (but for one
+// vector written to `sink`, without which no compiler would read). Kernels then walk over the tile
+// three rows at a time, a pattern that no prefetcher follows: from memory, decode gets 14 GB/s
+// instead of 8.7 and pays 10 to 15 % when the rows are in the second-level cache already (V8, Zen
+// 4, three query rows). Two reads a cache line, one after the other: reading one, or unrolling,
+// outruns the prefetcher and gains nothing.
+inline void ReadInOrder(const void* rows, size_t n_bytes, float* sink) {
+  constexpr U8x16 kBytes;
+  const uint8_t* bytes = static_cast<const uint8_t*>(rows);
+  auto any = hn::Zero(kBytes);
+  for (size_t i = 0; i < n_bytes; i += 32) any = hn::Or(any, hn::Load(kBytes, bytes + i));
+  hn::Store(hn::BitCast(F32x4(), any), F32x4(), sink);
 }
 
-// Rows [keys.begin, keys.end) of `rows` [n_ctx, stride]: themselves, or converted into `copy`
-// [keys, stride].
+// Scales of int8 rows [keys.begin, keys.end) as f32, in `copy` with room for a multiple of four.
+inline const float* ScalesAsF32(const uint16_t* scales, KeyRange keys, float* copy) {
+  const F16Constants constants;
+  for (size_t i = 0; keys.begin + i < keys.end; i += 4) {
+    hn::Store(LoadF16x4(scales + keys.begin + i, constants), F32x4(), copy + i);
+  }
+  return copy;
+}
+
+// Rows [keys.begin, keys.end) of f32 or f16 `rows` [n_ctx, stride]: themselves, or converted into
+// `copy` [keys, stride].
 inline const float* RowsAsF32(CacheType type, const void* rows, size_t stride, KeyRange keys,
                               float* copy) {
   switch (type) {
@@ -42,10 +52,11 @@ inline const float* RowsAsF32(CacheType type, const void* rows, size_t stride, K
       return copy;
     }
     case CacheType::kF32:
+    case CacheType::kInt8:  // has kernels of its own
       break;
   }
   const float* first = static_cast<const float*>(rows) + keys.begin * stride;
-  ReadInOrder(first, (keys.end - keys.begin) * stride, copy);
+  ReadInOrder(first, (keys.end - keys.begin) * stride * sizeof(float), copy);
   return first;
 }
 

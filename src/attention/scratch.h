@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "attention/attention.h"
+#include "attention/attention_codes.h"
 #include "base/aligned.h"
 #include "base/head_layout.h"
 
@@ -26,14 +27,20 @@ inline constexpr size_t kScoreStride = kDecodeChunk + kScorePadding;
 inline constexpr size_t kPartialHeader = 4;
 constexpr size_t PartialFloats(size_t d_v) { return kPartialHeader + RoundUp(d_v, 8); }
 
+// A tile of the narrowest head has room for the scales of a chunk.
+static_assert(kTileKeys * 8 >= kDecodeChunk);
+
 // Pointers are 64-byte aligned.
 struct AttentionScratch {
-  float* q;       // [kBlockRows, d_qk rounded up to 8] scaled queries, zero-padded
-  float* scores;  // [kBlockRows, kScoreStride] scores, then weights, of one chunk of keys
-  float*
-      rows;  // [kTileKeys, max(d_qk, d_v) rounded up to 8] f32 copy of cache rows of another format
-  float* partials;  // [kBlockRows, PartialFloats(d_v)] of one chunk
-  float* totals;    // [kBlockRows, PartialFloats(d_v)] of the chunks so far
+  float* q;       // [kBlockRows, d_qk rounded up to 8] scaled queries, zero-padded; with int8 keys
+                  // their codes, rows in the same places
+  float* scores;  // [kBlockRows, kScoreStride] scores, then weights, of one chunk of keys; with
+                  // int8 values then the codes of the weights
+  float* rows;    // [kTileKeys, max(d_qk, d_v) rounded up to 8] f32 copy of f16 cache rows, or the
+                  // scales of a chunk of int8 rows
+  CodedRow* q_rows;  // [kBlockRows] of the codes of queries
+  float* partials;   // [kBlockRows, PartialFloats(d_v)] of one chunk
+  float* totals;     // [kBlockRows, PartialFloats(d_v)] of the chunks so far
 
   // With a null base the pointers are meaningless.
   AttentionScratch(const HeadLayout& layout, float* base) {
@@ -47,6 +54,7 @@ struct AttentionScratch {
     rows = take(kTileKeys * RoundUp(std::max(layout.d_qk, layout.d_v), 8));
     partials = take(kBlockRows * PartialFloats(layout.d_v));
     totals = take(kBlockRows * PartialFloats(layout.d_v));
+    q_rows = reinterpret_cast<CodedRow*>(take(kBlockRows * sizeof(CodedRow) / sizeof(float)));
   }
   size_t n_floats() const { return n_floats_; }
 

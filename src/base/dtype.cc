@@ -36,9 +36,29 @@ const TensorTypeTraits* FindTensorType(uint32_t type) {
   return nullptr;
 }
 
-const char* CacheTypeName(CacheType type) { return type == CacheType::kF16 ? "f16" : "f32"; }
+const char* CacheTypeName(CacheType type) {
+  switch (type) {
+    case CacheType::kF16:
+      return "f16";
+    case CacheType::kInt8:
+      return "int8";
+    case CacheType::kF32:
+      break;
+  }
+  return "f32";
+}
 
-size_t CacheTypeBytes(CacheType type) { return type == CacheType::kF16 ? 2 : 4; }
+size_t CacheTypeBytes(CacheType type) {
+  switch (type) {
+    case CacheType::kF16:
+      return 2;
+    case CacheType::kInt8:
+      return 1;
+    case CacheType::kF32:
+      break;
+  }
+  return 4;
+}
 
 uint16_t F16FromF32(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);

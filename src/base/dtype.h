@@ -43,9 +43,9 @@ struct TensorTypeTraits {
 const TensorTypeTraits* FindTensorType(uint32_t type);
 
 // Formats of the KV cache (and of other 1-d float stores).
-enum class CacheType : uint8_t { kF32, kF16 };
-const char* CacheTypeName(CacheType type);  // "f32", "f16"
-size_t CacheTypeBytes(CacheType type);      // bytes an element
+enum class CacheType : uint8_t { kF32, kF16, kInt8 };
+const char* CacheTypeName(CacheType type);  // "f32", "f16", "int8"
+size_t CacheTypeBytes(CacheType type);      // bytes an element, scales of kInt8 apart
 
 // IEEE 754 binary16 -> binary32, exact for every input (subnormals, inf and NaN included).
 inline float F32FromF16(uint16_t h) {

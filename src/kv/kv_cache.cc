@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kv/int8_rows.h"
 #include "simd/f16-inl.h"
 
 namespace headlight {
@@ -22,10 +23,21 @@ size_t SaturatingAdd(size_t a, size_t b) {
   return a > std::numeric_limits<size_t>::max() - b ? std::numeric_limits<size_t>::max() : a + b;
 }
 
-// Bytes of K (or V) of one layer, all KV heads.
-size_t PlaneBytes(CacheType type, size_t n_kv_heads, size_t n_ctx, size_t d) {
+// Bytes of one row of K (or V) of one head, the scale included.
+size_t RowBytes(CacheType type, size_t d) {
   const size_t row_bytes = SaturatingMul(KvRowStride(type, d), CacheTypeBytes(type));
-  return SaturatingMul(SaturatingMul(row_bytes, n_kv_heads), n_ctx);
+  return type == CacheType::kInt8 ? SaturatingAdd(row_bytes, sizeof(uint16_t)) : row_bytes;
+}
+
+// Rows that a head has room for: whole groups of four for int8.
+size_t RowsOf(CacheType type, size_t n_ctx) {
+  if (type != CacheType::kInt8) return n_ctx;
+  return SaturatingAdd(n_ctx, kInt8GroupRows - 1) / kInt8GroupRows * kInt8GroupRows;
+}
+
+// Bytes of K (or V) of one layer, all KV heads. int8: all codes, then all scales.
+size_t PlaneBytes(CacheType type, size_t n_kv_heads, size_t n_ctx, size_t d) {
+  return SaturatingMul(SaturatingMul(RowBytes(type, d), n_kv_heads), RowsOf(type, n_ctx));
 }
 
 void CheckNonZero(const char* name, size_t value) {
@@ -84,8 +96,21 @@ struct Plane {
   size_t n_kv_heads;
   size_t n_ctx;
   size_t d;
+  Int8Placement placement;
   uint8_t* data;
 };
+
+size_t Int8ScalesOffset(size_t n_kv_heads, size_t n_ctx, size_t stride) {
+  return n_kv_heads * RowsOf(CacheType::kInt8, n_ctx) * stride;
+}
+
+Int8Rows Int8RowsOf(const Plane& plane, size_t head) {
+  const size_t stride = KvRowStride(CacheType::kInt8, plane.d);
+  const size_t n_rows = RowsOf(CacheType::kInt8, plane.n_ctx);
+  uint8_t* scales = plane.data + Int8ScalesOffset(plane.n_kv_heads, plane.n_ctx, stride);
+  return {plane.placement, stride, plane.data + head * n_rows * stride,
+          reinterpret_cast<uint16_t*>(scales) + head * n_rows};
+}
 
 // src [n_kv_heads, d] -> row `row` of each head.
 void StoreHeads(const Plane& plane, const float* src, size_t row) {
@@ -100,8 +125,17 @@ void StoreHeads(const Plane& plane, const float* src, size_t row) {
       case CacheType::kF16:
         StoreF16(src + head * d, d, reinterpret_cast<uint16_t*>(dst));
         break;
+      case CacheType::kInt8:
+        StoreInt8Row(Int8RowsOf(plane, head), row, src + head * d, d);
+        break;
     }
   }
+}
+
+// Element i of f32 or f16 rows.
+float FloatAt(CacheType type, const void* rows, size_t i) {
+  return type == CacheType::kF16 ? F32FromF16(static_cast<const uint16_t*>(rows)[i])
+                                 : static_cast<const float*>(rows)[i];
 }
 
 }  // namespace
@@ -119,27 +153,53 @@ KvLayer::KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx)
       v_(PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v)) {}
 
 size_t KvLayer::Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx) {
-  return SaturatingMul(BytesPerToken(layout, format), n_ctx);
+  return SaturatingAdd(PlaneBytes(format.k, layout.n_kv_heads, n_ctx, layout.d_qk),
+                       PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v));
 }
 
 size_t KvLayer::BytesPerToken(const HeadLayout& layout, KvCacheFormat format) {
-  return SaturatingAdd(PlaneBytes(format.k, layout.n_kv_heads, 1, layout.d_qk),
-                       PlaneBytes(format.v, layout.n_kv_heads, 1, layout.d_v));
+  return SaturatingAdd(SaturatingMul(RowBytes(format.k, layout.d_qk), layout.n_kv_heads),
+                       SaturatingMul(RowBytes(format.v, layout.d_v), layout.n_kv_heads));
 }
 
 void KvLayer::WriteRow(size_t row, const float* k, const float* v) noexcept {
-  StoreHeads({format_.k, layout_.n_kv_heads, n_ctx_, layout_.d_qk, k_.data()}, k, row);
-  StoreHeads({format_.v, layout_.n_kv_heads, n_ctx_, layout_.d_v, v_.data()}, v, row);
+  const size_t n_heads = layout_.n_kv_heads;
+  StoreHeads({format_.k, n_heads, n_ctx_, layout_.d_qk, Int8Placement::kKeys, k_.data()}, k, row);
+  StoreHeads({format_.v, n_heads, n_ctx_, layout_.d_v, Int8Placement::kValues, v_.data()}, v, row);
 }
 
 KvHeadView KvLayer::head(size_t kv_head) const noexcept {
+  const size_t n_heads = layout_.n_kv_heads;
+  // Where the head's rows are and, for int8, its scales.
+  const auto place = [&](CacheType type, size_t stride, const uint8_t* data, const void*& rows,
+                         const uint16_t*& scales) {
+    const size_t n_rows = RowsOf(type, n_ctx_);
+    rows = data + kv_head * n_rows * stride * CacheTypeBytes(type);
+    if (type != CacheType::kInt8) return;
+    const uint8_t* first = data + Int8ScalesOffset(n_heads, n_ctx_, stride);
+    scales = reinterpret_cast<const uint16_t*>(first) + kv_head * n_rows;
+  };
   KvHeadView view;
   view.format = format_;
   view.k_stride = KvRowStride(format_.k, layout_.d_qk);
   view.v_stride = KvRowStride(format_.v, layout_.d_v);
-  view.k = k_.data() + kv_head * n_ctx_ * view.k_stride * CacheTypeBytes(format_.k);
-  view.v = v_.data() + kv_head * n_ctx_ * view.v_stride * CacheTypeBytes(format_.v);
+  place(format_.k, view.k_stride, k_.data(), view.k, view.k_scales);
+  place(format_.v, view.v_stride, v_.data(), view.v, view.v_scales);
   return view;
+}
+
+float KvHeadView::KeyAt(size_t row, size_t i) const noexcept {
+  if (format.k != CacheType::kInt8) return FloatAt(format.k, k, row * k_stride + i);
+  const uint8_t* codes = static_cast<const uint8_t*>(k);
+  const int code = codes[Int8At(Int8Placement::kKeys, k_stride, row, i)] - kInt8Offset;
+  return static_cast<float>(code) * F32FromF16(k_scales[row]);
+}
+
+float KvHeadView::ValueAt(size_t row, size_t i) const noexcept {
+  if (format.v != CacheType::kInt8) return FloatAt(format.v, v, row * v_stride + i);
+  const uint8_t* codes = static_cast<const uint8_t*>(v);
+  const int code = codes[Int8At(Int8Placement::kValues, v_stride, row, i)] - kInt8Offset;
+  return static_cast<float>(code) * F32FromF16(v_scales[row]);
 }
 
 KvCache::KvCache(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx)

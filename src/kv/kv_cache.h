@@ -20,15 +20,21 @@ struct KvCacheFormat {
   bool operator==(const KvCacheFormat&) const = default;
 };
 
-// Rows [0, n_ctx) of one KV head. Row r of K starts at k + r * k_stride elements, of V at v + r *
-// v_stride. A row starts on a 16-byte boundary and is padded with zeros to a multiple of 16 bytes,
-// so kernels read whole vectors of live rows.
+// Rows [0, n_ctx) of one KV head. f32 and f16: row r of K starts at k + r * k_stride elements, of V
+// at v + r * v_stride. A row starts on a 16-byte boundary and is padded with zeros to a multiple of
+// 16 bytes, so kernels read whole vectors of live rows. int8: groups of four rows (int8_rows.h).
 struct KvHeadView {
   KvCacheFormat format;
   const void* k = nullptr;  // [n_ctx, k_stride] of format.k, d_qk used
   const void* v = nullptr;  // [n_ctx, v_stride] of format.v, d_v used
   size_t k_stride = 0;      // elements
   size_t v_stride = 0;
+  const uint16_t* k_scales = nullptr;  // [n_ctx] binary16, int8 only
+  const uint16_t* v_scales = nullptr;
+
+  // What the cache holds of row `row`, column i. For the definition and for tests: slow.
+  float KeyAt(size_t row, size_t i) const noexcept;
+  float ValueAt(size_t row, size_t i) const noexcept;
 };
 
 // Elements from one row of width d to the next: d rounded up to 16 bytes.
@@ -41,14 +47,16 @@ class KvLayer {
   // Throws Error(kBadOption) for a layout with a zero or with n_q_heads no multiple of n_kv_heads,
   // Error(kOutOfMemory).
   KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
-  // BytesPerToken * n_ctx: exactly what the layer allocates. Saturates instead of wrapping around
-  // (wasm32).
+  // BytesPerToken * n_ctx, with n_ctx rounded up to a multiple of 4 for int8: exactly what the
+  // layer allocates. Saturates instead of wrapping around (wasm32).
   static size_t Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
-  // Bytes that one token adds: n_kv_heads * (d_qk + d_v) * element, each row padded to 16 bytes.
+  // Bytes that one token adds: n_kv_heads * (d_qk + d_v) * element, each row padded to 16 bytes;
+  // int8 rows have a scale of 2 bytes more.
   static size_t BytesPerToken(const HeadLayout& layout, KvCacheFormat format);
 
   // Stores row `row` < n_ctx of every KV head: k [n_kv_heads, d_qk] already rotated, v [n_kv_heads,
-  // d_v]. f16 rounds to nearest even and stores what is beyond +-65504 as +-65504.
+  // d_v]. f16 rounds to nearest even and stores what is beyond +-65504 as +-65504; int8 as
+  // int8_rows.h says. Threads may write different rows at the same time.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
   const HeadLayout& layout() const { return layout_; }

@@ -72,12 +72,13 @@ std::vector<RopeSpec> DistinctRopeSpecs(const ModelSpec& spec) {
   return distinct;
 }
 
-AttentionSpec AttentionSpecOf(const LayerSpec& layer) {
+AttentionSpec AttentionSpecOf(const LayerSpec& layer, DotForm dot_form) {
   AttentionSpec spec;
   spec.layout = layer.heads;
   spec.scale = layer.attention_scale;
   spec.window = layer.window;
   spec.softcap = layer.attention_softcap;
+  spec.dot_form = dot_form;
   return spec;
 }
 
@@ -95,7 +96,8 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
   for (const LayerSpec& layer : model.spec.layers) {
     const auto found = std::find(distinct.begin(), distinct.end(), layer.rope);
     rope_of_layer_.push_back(static_cast<size_t>(found - distinct.begin()));
-    attention_specs_.push_back(AttentionSpecOf(layer));
+    // The form that the loader's probe found for the weights.
+    attention_specs_.push_back(AttentionSpecOf(layer, model.head.shape.form));
     CheckAttentionSpec(attention_specs_.back());
   }
   d_model_stride_ = plan.d_model;

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "attention/attention.h"
+#include "simd/probe.h"
 #include "simd/relaxed.h"
 
 namespace headlight {
@@ -119,6 +121,7 @@ struct Setup {
     }
     for (size_t i = 0; i < q.size(); ++i) q[i] = Noise(i * 31 + 7);
     spec.layout = kLayout;
+    spec.dot_form = ProbeDot().form;
     spec.scale = 1.0f / std::sqrt(static_cast<float>(kLayout.d_qk));
     args.q = q.data();
     args.q_stride = kLayout.q_width();
@@ -160,17 +163,29 @@ void BenchDecode(CacheType type, size_t n_kv) {
   const double gbps = static_cast<double>(n_bytes) / seconds / 1e9;
   const double ceiling = ReadGbps(n_bytes);
   std::printf(
-      "{\"bench\":\"attention_decode\",\"cache\":\"%s\",\"n_kv\":%zu,\"us\":%.2f,\"gbps\":%.2f,"
+      "{\"bench\":\"attention_decode\",\"cache\":\"%s\",\"n_kv\":%zu,\"us\":%.2f,\"ns_per_key\":%.2f,"
+      "\"gbps\":%.2f,"
       "\"read_gbps\":%.2f,\"of_read\":%.3f}\n",
-      CacheTypeName(type), n_kv, seconds * 1e6, gbps, ceiling, gbps / ceiling);
+      CacheTypeName(type), n_kv, seconds * 1e6, seconds * 1e9 / static_cast<double>(n_kv), gbps,
+      ceiling, gbps / ceiling);
   std::fflush(stdout);
 }
 
-void Run() {
+// Cache formats are taken from the command line ("int8 f16"); all of them without arguments.
+bool Wants(int argc, char** argv, CacheType type) {
+  bool wants = argc < 2;
+  for (int i = 1; i < argc; ++i) wants |= std::strcmp(argv[i], CacheTypeName(type)) == 0;
+  return wants;
+}
+
+void Run(int argc, char** argv) {
   const double peak = MulAddGflops();
-  std::printf("{\"bench\":\"mul_add_peak\",\"gflops\":%.2f}\n", peak);
-  for (const CacheType type : {CacheType::kF32, CacheType::kF16}) {
+  std::printf("{\"bench\":\"mul_add_peak\",\"gflops\":%.2f,\"dot_form\":\"%s\"}\n", peak,
+              DotFormName(ProbeDot().form));
+  for (const CacheType type : {CacheType::kF32, CacheType::kF16, CacheType::kInt8}) {
+    if (!Wants(argc, argv, type)) continue;
     BenchPrefill(type, 256, 256, peak);
+    BenchPrefill(type, 2048, 2048, peak);
     for (const size_t n_kv : {1024u, 2048u, 8192u}) BenchPrefill(type, 64, n_kv, peak);
     for (const size_t n_kv : {128u, 1024u, 8192u, 65536u}) BenchDecode(type, n_kv);
   }
@@ -179,7 +194,7 @@ void Run() {
 }  // namespace
 }  // namespace headlight
 
-int main() {
-  headlight::Run();
+int main(int argc, char** argv) {
+  headlight::Run(argc, argv);
   return 0;
 }

@@ -57,8 +57,10 @@ void Set(const std::string& name, const std::string& value, Options& options) {
     options.n_repeat = std::max<size_t>(Number(value), 1);
   } else if (name == "--chunk") {
     options.session.prefill_chunk = Number(value);
-  } else if (name == "--kv" && (value == "f32" || value == "f16")) {
-    const CacheType type = value == "f16" ? CacheType::kF16 : CacheType::kF32;
+  } else if (name == "--kv" && (value == "f32" || value == "f16" || value == "int8")) {
+    const CacheType type = value == "int8"  ? CacheType::kInt8
+                           : value == "f16" ? CacheType::kF16
+                                            : CacheType::kF32;
     options.session.kv_format = {type, type};
   } else if (name == "--activations" && (value == "int8" || value == "f32")) {
     options.session.activations = value == "f32" ? ActivationType::kF32 : ActivationType::kInt8;

@@ -9,12 +9,12 @@ const choices = {
   module: ['auto', 'simd', 'relaxed'],
   browser: ['chromium', 'firefox'],
   peer: ['wllama', 'native', 'none'],
-  kv: ['f32', 'f16'],
+  kv: ['f32', 'f16', 'int8'],
 };
 
 const usage = `npm run bench -- [--model FILE | --shape ${choices.shape.join('|')}] [--type ${choices.type.join('|')}]
   [--threads N] [--module auto|simd|relaxed] [--browser chromium|firefox] [--peer wllama|native|none]
-  [--prompt 256] [--gen 64] [--ctx N] [--kv f32|f16] [--no-isolation] [--json]`;
+  [--prompt 256] [--gen 64] [--ctx N] [--kv f32|f16|int8] [--no-isolation] [--json]`;
 
 function wholeNumber(name, text, min) {
   const value = Number(text);

@@ -10,7 +10,7 @@ import { openBenchPage } from './browser.mjs';
 import { makeModel, tensorTypes } from './make_model.mjs';
 import { readOptions } from './options.mjs';
 import { printReport } from './report.mjs';
-import { kvElementsPerToken, parametersUsed, shapes } from './shapes.mjs';
+import { kvBytesPerToken, parametersUsed, shapes } from './shapes.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../..');
@@ -19,7 +19,6 @@ const peers = join(here, 'node_modules');
 const kRounds = 3;
 const kLimitsReadBytes = 256e6; // far more than the last cache of any desktop machine
 const kLimitsBudgetMs = 900;
-const kCacheBytes = { f32: 4, f16: 2 };
 
 function prepareModel({ model, shape, type }) {
   if (model) {
@@ -136,10 +135,7 @@ function bytesPerToken(options, fileBytes) {
   const shape = shapes[options.shape];
   const { bytes, elements } = tensorTypes[options.type];
   const rows = options.prompt + options.gen / 2;
-  return (
-    (parametersUsed(shape) * bytes) / elements +
-    kvElementsPerToken(shape) * kCacheBytes[options.kv] * rows
-  );
+  return (parametersUsed(shape) * bytes) / elements + kvBytesPerToken(shape, options.kv) * rows;
 }
 
 function report(options, modelPath, version, measured) {

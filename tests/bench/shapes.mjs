@@ -73,7 +73,9 @@ export function parametersUsed({ layers, d, heads, kv, dqk, dv, ffn, vocab }) {
   return vocab * d + layers * d * (heads * (dqk + dv) + kv * (dqk + dv) + 3 * ffn);
 }
 
-/** Elements of K and V that one token adds over all layers. */
-export function kvElementsPerToken({ layers, kv, dqk, dv }) {
-  return layers * kv * (dqk + dv);
+/** Bytes that one token adds to a cache of `type`: padded to 16 bytes a row, int8 rows with a scale of two. */
+export function kvBytesPerToken({ layers, kv, dqk, dv }, type) {
+  const bytes = { f32: 4, f16: 2, int8: 1 }[type];
+  const row = (d) => Math.ceil((d * bytes) / 16) * 16 + (type === 'int8' ? 2 : 0);
+  return layers * kv * (row(dqk) + row(dv));
 }

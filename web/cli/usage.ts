@@ -25,7 +25,7 @@ const nCtx: Flag = {
 };
 const kvCache: Flag = {
   type: 'string',
-  value: 'f32|f16',
+  value: 'f32|f16|int8',
   help: 'format of the KV cache (default f32)',
 };
 const engineFlags: Flags = {

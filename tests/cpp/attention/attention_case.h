@@ -23,6 +23,7 @@ struct AttentionCase {
   size_t window = 0;
   float softcap = 0.0f;
   bool causal = true;
+  DotForm dot_form = DotForm::kWide;
   KvCacheFormat format;
   float magnitude = 1.0f;  // of queries: scores grow with it
 
@@ -40,7 +41,8 @@ enum class AttentionKernel { kReference, kTiled, kDecode, kAttend };
 
 class AttentionProblem {
  public:
-  // Dead rows [n_kv, n_ctx) hold NaN: a kernel that reads one shows it.
+  // Dead rows [n_kv, n_ctx) hold NaN, or in int8, which has none, the largest number: a kernel that
+  // uses one shows it.
   explicit AttentionProblem(const AttentionCase& test, uint32_t seed = 1)
       : test_(test),
         kv_(test.layout, test.format, std::max(test.n_kv, test.pos0 + test.n_tokens) + kDeadRows) {
@@ -54,8 +56,11 @@ class AttentionProblem {
     }
     const std::vector<float> nan(layout.k_width() + layout.v_width(),
                                  std::numeric_limits<float>::quiet_NaN());
-    for (size_t row = test.n_kv; row < kv_.n_ctx(); ++row)
-      kv_.WriteRow(row, nan.data(), nan.data());
+    const std::vector<float> huge(nan.size(), 1e30f);
+    for (size_t row = test.n_kv; row < kv_.n_ctx(); ++row) {
+      kv_.WriteRow(row, test.format.k == CacheType::kInt8 ? huge.data() : nan.data(),
+                   test.format.v == CacheType::kInt8 ? huge.data() : nan.data());
+    }
   }
 
   AttentionSpec Spec() const {
@@ -65,6 +70,7 @@ class AttentionProblem {
     spec.window = test_.window;
     spec.softcap = test_.softcap;
     spec.causal = test_.causal;
+    spec.dot_form = test_.dot_form;
     return spec;
   }
 
@@ -101,6 +107,12 @@ class AttentionProblem {
     return out;
   }
 
+  // Writes row `row` of this problem into the cache of another one of the same layout.
+  void CopyRow(size_t row, AttentionProblem& to) const {
+    to.kv_.WriteRow(row, k_.data() + row * test_.layout.k_width(),
+                    v_.data() + row * test_.layout.v_width());
+  }
+
   bool gap_untouched() const { return gap_untouched_; }
   std::vector<float>& q() { return q_; }
   KvLayer& kv() { return kv_; }
@@ -122,7 +134,12 @@ class AttentionProblem {
     double value = 0.0;
     for (const float v : v_) value = std::max(value, std::fabs(static_cast<double>(v)));
     const double n_kv = static_cast<double>(test_.n_kv);
-    return 4.0 * kEps * value * (std::sqrt(d_qk) * score + std::sqrt(n_kv) + n_kv / 64.0 + 4.0);
+    const double f32 =
+        4.0 * kEps * value * (std::sqrt(d_qk) * score + std::sqrt(n_kv) + n_kv / 64.0 + 4.0);
+    if (test_.format.v != CacheType::kInt8) return f32;
+    // Each weight is off by at most half of 1/16383 of the largest one of its chunk, which is at
+    // most the row's sum, and independently of the others: a standard deviation of 0.29 each.
+    return f32 + 4.0 * 0.29 / 16383.0 * value * std::sqrt(n_kv);
   }
 
  private:

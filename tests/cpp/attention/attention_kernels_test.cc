@@ -10,6 +10,9 @@ namespace {
 constexpr KvCacheFormat kF32Cache{CacheType::kF32, CacheType::kF32};
 constexpr KvCacheFormat kF16Cache{CacheType::kF16, CacheType::kF16};
 constexpr KvCacheFormat kMixedCache{CacheType::kF16, CacheType::kF32};
+constexpr KvCacheFormat kInt8Cache{CacheType::kInt8, CacheType::kInt8};
+constexpr KvCacheFormat kInt8Keys{CacheType::kInt8, CacheType::kF16};
+constexpr KvCacheFormat kInt8Values{CacheType::kF32, CacheType::kInt8};
 
 struct HeadCounts {
   size_t n_q_heads;
@@ -57,6 +60,15 @@ std::vector<AttentionCase> Variants(AttentionCase test) {
   cases.push_back(variant);
   variant = test;
   variant.causal = false;
+  cases.push_back(variant);
+  for (const KvCacheFormat& format : {kInt8Cache, kInt8Keys, kInt8Values}) {
+    variant = test;
+    variant.format = format;
+    cases.push_back(variant);
+  }
+  variant.format = kInt8Cache;
+  variant.window = 37;
+  variant.softcap = 2.0f;
   cases.push_back(variant);
   return cases;
 }
@@ -170,7 +182,7 @@ TEST_CASE("attention: a fully masked row gives zeros") {
   test.n_kv = 10;
   test.window = 3;
   test.pos0 = 13;  // no cache row is within the window
-  for (const KvCacheFormat& format : {kF32Cache, kF16Cache}) {
+  for (const KvCacheFormat& format : {kF32Cache, kF16Cache, kInt8Cache}) {
     test.format = format;
     AttentionProblem problem(test);
     for (const AttentionKernel kernel :
@@ -248,7 +260,7 @@ TEST_CASE("attention: scores of exactly plus and minus ten thousand give exact w
 }
 
 TEST_CASE("attention_decode: one query at a time equals the tiled kernel within 1e-5") {
-  for (const KvCacheFormat& format : {kF32Cache, kF16Cache}) {
+  for (const KvCacheFormat& format : {kF32Cache, kF16Cache, kInt8Cache}) {
     AttentionCase test;
     test.layout = {9, 3, 64, 64};
     test.n_tokens = 300;
@@ -277,7 +289,7 @@ TEST_CASE("attention: the thread count changes no bit") {
   test.n_tokens = 100;
   test.n_kv = 4000;
   test.pos0 = 3900;
-  for (const KvCacheFormat& format : {kF32Cache, kF16Cache}) {
+  for (const KvCacheFormat& format : {kF32Cache, kF16Cache, kInt8Cache}) {
     test.format = format;
     AttentionProblem problem(test);
     const std::vector<float> tiled = problem.Run(AttentionKernel::kTiled, 1);
@@ -333,7 +345,7 @@ TEST_CASE("attention: the kernels allocate nothing") {
   AttentionCase test;
   test.layout = {6, 2, 24, 40};
   test.n_kv = 600;
-  for (const KvCacheFormat& format : {kF32Cache, kF16Cache}) {
+  for (const KvCacheFormat& format : {kF32Cache, kF16Cache, kInt8Cache}) {
     KvLayer kv(test.layout, format, test.n_kv);
     const std::vector<float> q(20 * test.layout.q_width(), 0.5f);
     std::vector<float> out(20 * test.layout.out_width());

@@ -27,7 +27,9 @@ bool SameBits(AttentionCase test) {
 }
 
 constexpr KvCacheFormat kFormats[] = {{CacheType::kF32, CacheType::kF32},
-                                      {CacheType::kF16, CacheType::kF16}};
+                                      {CacheType::kF16, CacheType::kF16},
+                                      {CacheType::kInt8, CacheType::kInt8},
+                                      {CacheType::kInt8, CacheType::kF32}};
 
 TEST_CASE("attention: decode and tiles give the same bits in every head layout and cache format") {
   const HeadLayout layouts[] = {{1, 1, 1, 1},     {4, 1, 3, 8},   {8, 2, 24, 32}, {6, 3, 16, 5},
@@ -50,30 +52,36 @@ TEST_CASE("attention: decode and tiles give the same bits around every edge of g
   for (const size_t n_kv :
        {1u, 2u, 3u, 4u, 5u, 7u, 8u, 63u, 64u, 65u, 255u, 256u, 257u, 258u, 511u, 513u, 777u}) {
     for (const bool causal : {true, false}) {
-      AttentionCase test;
-      test.layout = {6, 2, 24, 16};
-      test.n_kv = n_kv;
-      test.n_tokens = std::min<size_t>(n_kv, 70);
-      test.causal = causal;
-      test.magnitude = 3.0f;
-      CAPTURE(test.Name());
-      CHECK(SameBits(test));
+      for (const KvCacheFormat format : kFormats) {
+        AttentionCase test;
+        test.format = format;
+        test.layout = {6, 2, 24, 16};
+        test.n_kv = n_kv;
+        test.n_tokens = std::min<size_t>(n_kv, 70);
+        test.causal = causal;
+        test.magnitude = 3.0f;
+        CAPTURE(test.Name());
+        CHECK(SameBits(test));
+      }
     }
   }
 }
 
 TEST_CASE("attention: decode and tiles give the same bits under windows and softcaps") {
   for (const size_t window : {1u, 2u, 3u, 5u, 30u, 64u, 100u, 255u, 256u, 257u, 400u}) {
-    for (const float softcap : {0.0f, 2.0f}) {
-      AttentionCase test;
-      test.layout = {4, 2, 32, 24};
-      test.n_kv = 600;
-      test.n_tokens = 90;
-      test.window = window;
-      test.softcap = softcap;
-      test.magnitude = 2.0f;
-      CAPTURE(test.Name());
-      CHECK(SameBits(test));
+    for (const KvCacheFormat format : kFormats) {
+      for (const float softcap : {0.0f, 2.0f}) {
+        AttentionCase test;
+        test.format = format;
+        test.layout = {4, 2, 32, 24};
+        test.n_kv = 600;
+        test.n_tokens = 90;
+        test.window = window;
+        test.softcap = softcap;
+        test.magnitude = 2.0f;
+        CAPTURE(test.Name());
+        CHECK(SameBits(test));
+      }
     }
   }
 }

@@ -134,6 +134,8 @@ TEST_CASE("dtype: types have the blocks that the format's documentation gives") 
 TEST_CASE("dtype: cache types have names and sizes") {
   CHECK(std::string(CacheTypeName(CacheType::kF32)) == "f32");
   CHECK(std::string(CacheTypeName(CacheType::kF16)) == "f16");
+  CHECK(std::string(CacheTypeName(CacheType::kInt8)) == "int8");
+  CHECK(CacheTypeBytes(CacheType::kInt8) == 1);
   CHECK(CacheTypeBytes(CacheType::kF32) == 4);
   CHECK(CacheTypeBytes(CacheType::kF16) == 2);
 }

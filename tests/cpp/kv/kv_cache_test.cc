@@ -15,6 +15,7 @@ namespace {
 
 constexpr KvCacheFormat kF32Cache{CacheType::kF32, CacheType::kF32};
 constexpr KvCacheFormat kF16Cache{CacheType::kF16, CacheType::kF16};
+constexpr KvCacheFormat kInt8Cache{CacheType::kInt8, CacheType::kInt8};
 
 // Distinct for every (head, row, column), exact in f16.
 float Mark(size_t head, size_t row, size_t i) {
@@ -145,6 +146,11 @@ TEST_CASE("kv_cache: bytes are the head layout's, exactly") {
       {{2, 1, 3, 1}, kF32Cache, 32},
       {{2, 1, 3, 9}, kF16Cache, 16 + 32},
       {{2, 1, 8, 8}, {CacheType::kF16, CacheType::kF32}, 16 + 32},
+      // int8: 48 + 64 codes and a scale of 2 bytes for each of the two, two heads.
+      {{16, 2, 48, 64}, kInt8Cache, 2 * (48 + 2 + 64 + 2)},
+      {{2, 1, 3, 17}, kInt8Cache, 16 + 2 + 32 + 2},
+      {{16, 2, 48, 64}, {CacheType::kInt8, CacheType::kF16}, 2 * (48 + 2 + 128)},
+      {{16, 2, 48, 64}, {CacheType::kF32, CacheType::kInt8}, 2 * (192 + 64 + 2)},
   };
   for (const Row& row : rows) {
     CHECK(KvLayer::BytesPerToken(row.layout, row.format) == row.bytes_per_token);
@@ -153,6 +159,10 @@ TEST_CASE("kv_cache: bytes are the head layout's, exactly") {
     CHECK(cache.bytes() == 300 * row.bytes_per_token);
     CHECK(KvCache::Bytes({row.layout, row.layout, row.layout}, row.format, 100) == cache.bytes());
   }
+  // Groups of four rows are whole: 101 tokens take the room of 104.
+  CHECK(KvLayer::Bytes({16, 2, 48, 64}, kInt8Cache, 101) == 104 * 232);
+  CHECK(KvLayer::Bytes({16, 2, 48, 64}, {CacheType::kInt8, CacheType::kF16}, 101) ==
+        104 * 100 + 101 * 256);
   // 80 layers of GQA-8 at 8192 tokens: 320 KiB a token, 2.5 GiB.
   const std::vector<HeadLayout> layers(80, HeadLayout{64, 8, 128, 128});
   CHECK(KvCache::Bytes(layers, kF16Cache, 1) == 320 * 1024);
@@ -197,6 +207,8 @@ TEST_CASE(
   const HeadLayout layout{8, 8, 64, 64};
   CHECK(KvLayer::Bytes(layout, kF32Cache, kHuge) == std::numeric_limits<size_t>::max());
   CHECK(KvCache::Bytes({layout, layout}, kF32Cache, kHuge) == std::numeric_limits<size_t>::max());
+  CHECK(KvLayer::Bytes(layout, kInt8Cache, std::numeric_limits<size_t>::max()) ==
+        std::numeric_limits<size_t>::max());
   try {
     const KvLayer layer(layout, kF32Cache, kHuge);
     FAIL("no error");

@@ -27,6 +27,7 @@ const Path kPaths[] = {
     {TensorType::kF16, ActivationType::kF32, CacheType::kF16},
     {TensorType::kQ8_0, ActivationType::kInt8, CacheType::kF32},
     {TensorType::kQ4_0, ActivationType::kInt8, CacheType::kF16},
+    {TensorType::kQ8_0, ActivationType::kInt8, CacheType::kInt8},
 };
 
 // A model and sessions over it in one path.

@@ -145,7 +145,7 @@ TEST_CASE(
   generate.stop_tokens = {kEndOfTurn};
   for (const GoldenPrompt& prompt : GoldenPrompts()) {
     for (const ActivationType activations : {ActivationType::kF32, ActivationType::kInt8}) {
-      for (const CacheType cache : {CacheType::kF32, CacheType::kF16}) {
+      for (const CacheType cache : {CacheType::kF32, CacheType::kF16, CacheType::kInt8}) {
         CAPTURE(prompt.name);
         SessionOptions options = OptionsFor(activations);
         options.kv_format = {cache, cache};

@@ -127,6 +127,17 @@ describe('generate', () => {
     expect(byTokens.promptTokens).toBe(tokens.length);
   });
 
+  it('--kv-cache int8 is planned, used and reported', () => {
+    const cache = ['--n-ctx', '64', '--kv-cache', 'int8'];
+    const bytes = 6 * 2 * (32 + 2 + 32 + 2);
+    expect(json('info', model, ...cache)).toMatchObject({
+      kvBytesPerToken: bytes,
+      kvCacheBytes: 64 * bytes,
+    });
+    const result = json('generate', model, '--prompt', 'Once', '--max-tokens', '3', ...cache);
+    expect(result).toMatchObject({ memory: { kvCacheBytes: 64 * bytes } });
+  });
+
   it('every option reaches the engine', () => {
     const options = [
       '--n-ctx',

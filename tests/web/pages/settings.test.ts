@@ -65,7 +65,7 @@ describe('readSettings', () => {
     const settings = {
       systemPrompt: 'You are Pip.',
       sampling: { temperature: 0.5, seed: 7 },
-      load: { nCtx: 256, module: 'simd', kvCache: 'f16' },
+      load: { nCtx: 256, module: 'simd', kvCache: 'int8' },
       keepChat: false,
     };
     expect(readSettings(JSON.parse(JSON.stringify(settings)))).toEqual(settings);
@@ -79,7 +79,7 @@ describe('readSettings', () => {
     const settings = readSettings({
       systemPrompt: 5,
       sampling: { temperature: 99, topK: 10, topP: '0.5', other: 1 },
-      load: { module: 'gpu', kvCache: 'int8', threads: 1.5 },
+      load: { module: 'gpu', kvCache: 'int4', threads: 1.5 },
       keepChat: 'no',
     });
     expect(settings).toEqual({ ...defaultSettings(), sampling: { topK: 10 } });

@@ -89,7 +89,7 @@ export function checkOptions<T>(where: string, options: T, rules: Rules<T>): voi
   }
 }
 
-const CACHE_TYPE = oneOf('f32', 'f16');
+const CACHE_TYPE = oneOf('f32', 'f16', 'int8');
 const CACHE_RULES: Rules<NonNullable<LoadOptions['kvCache']>> = { k: CACHE_TYPE, v: CACHE_TYPE };
 
 const STORE_VALUES: readonly unknown[] = [true, false, 'require'];

