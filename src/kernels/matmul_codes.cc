@@ -41,8 +41,9 @@ struct Tile {
   const int32_t* sums;         // first token's sums
   float* y;                    // first token, first row
   size_t y_stride;
-  size_t n_rows;  // rows from y on, at least one
-  bool is_first;  // else the tile goes on with the sums in y
+  size_t n_rows;   // rows from y on, at least one
+  int32_t offset;  // Dot's kOffset, 0 for codes that have none
+  bool is_first;   // else the tile goes on with the sums in y
   // kBlockCols, a step that no block has. Read from memory, so that neither LLVM nor the engine
   // knows that the kernel never leaves a block early; the exits keep each step's work in its place.
   // Without them every sum's whole chain is moved to the block's end, all operands stay alive until
@@ -101,7 +102,7 @@ HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t ind
   block.codes = PinPointer(tile.codes + index * tile.code_stride);
   for (size_t t = 0; t < kTokens; ++t) {
     block.x[t] = PinPointer(tile.x + (t * tile.token_stride + index) * kBlockCols);
-    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.token_stride + index] * Dot::kOffset);
+    const VecI32 start = hn::Set(I32x4(), tile.sums[t * tile.token_stride + index] * tile.offset);
     for (size_t g = 0; g < kGroups; ++g) out[t][g] = start;
   }
   block.multipliers = tile.multipliers + index * kBlockHalves;
@@ -244,6 +245,8 @@ void RunRange(const RowRange& range) {
   tile.n_blocks = tile.token_stride = shape.n_blocks;
   tile.y_stride = range.y_stride;
   tile.never = kBlockCols;
+  tile.offset =
+      shape.form == DotForm::kSigned && shape.family == PackedFamily::kP8 ? 0 : Dot::kOffset;
   for (size_t token = 0; token < x.n_tokens(); token += token_block) {
     const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
     tile.x = Codes<Activation>(x, token);
@@ -299,8 +302,11 @@ void MatMulCodes(const RowRange& range) noexcept {
   switch (shape.form) {
     case DotForm::kUnsigned:
       return is_p8 ? Run<P8Unsigned, P8Unsigned>(range) : Run<P4Quads, P4Quads>(range);
-    case DotForm::kSigned:
-      return is_p8 ? Run<P8Signed, P8Signed>(range) : Run<P4Quads, P4Quads>(range);
+    case DotForm::kSigned: {
+      // In WASM both meanings are one instruction, so one kernel serves both.
+      using Signed = std::conditional_t<HWY_TARGET == HWY_WASM, P8Unsigned, P8Signed>;
+      return is_p8 ? Run<Signed, Signed>(range) : Run<P4Quads, P4Quads>(range);
+    }
     case DotForm::kSplit:
       if (!is_p8) return Run<P4Pairs, P4Pairs>(range);
       break;
