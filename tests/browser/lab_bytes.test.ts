@@ -141,6 +141,18 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
     await tab.select('preset', 'seedA1');
   });
 
+  test(`the tensors of a branch, for the article's 70B shape as printed${why}`, async () => {
+    await tab.click('tensor-article');
+    const bytes = await texts(tab, '#tensor-table .exact');
+    expect([bytes[0], bytes[3], bytes[10]]).toEqual(['112 KiB', '14 KiB', '6.125 KiB']);
+    expect(await texts(tab, '#tensor-table small')).toHaveLength(16);
+    expect(await textOf(tab, 'tensor-notes')).toContain('head 7 owns places 768 to 895');
+    await tab.type('tensor-tokens', '14');
+    expect((await texts(tab, '#tensor-table .exact'))[10]).toBe('24.5 KiB');
+    await tab.type('tensor-tokens', '7');
+    await tab.select('preset', 'seedA1');
+  });
+
   test(`200 conversations against 25, and 186 against 23 in GB${why}`, async () => {
     const counts = () => texts(tab, '#conc-list .conc-n');
     expect((await counts()).slice(0, 3)).toEqual(['25', '200', '1,600']);

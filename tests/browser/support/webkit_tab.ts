@@ -135,7 +135,13 @@ class WebKitTab implements Tab {
   }
 
   async select(testid: string, value: string): Promise<void> {
-    await (await this.#element(testid)).selectByAttribute('value', value);
+    const element = await this.#element(testid);
+    // As a click would: a list remembers at the focus what it showed, and tells only what differs from that.
+    await this.run(
+      (id) => document.querySelector<HTMLElement>(`[data-testid="${id}"]`)?.focus(),
+      testid,
+    );
+    await element.selectByAttribute('value', value);
   }
 
   async resize(width: number, height: number): Promise<void> {

@@ -127,11 +127,20 @@ describe('published models', () => {
     };
     const { parameters, fileBytes } = layoutCost(shape, { weights: 'q8_0' });
     expect(parameters).toBe(2_810_304);
+    // 2,807,808 elements in blocks of 34 bytes for 32, 2,496 norm weights in f32.
+    expect(fileBytes).toBe((2_807_808 * 34) / 32 + 2496 * 4);
     const path = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
     const actual = statSync(path).size;
     expect(readFileSync(path).subarray(0, 4).toString()).toBe('GGUF');
     expect(actual - fileBytes).toBeGreaterThan(0);
     expect(actual - fileBytes).toBeLessThan(0.02 * actual);
+  });
+
+  test('Walsh-Hadamard diagonals have the next power of two', () => {
+    const diagonals = (dModel: number) =>
+      weightItems({ ...shapeOf('seedA1'), dModel }).find(({ name }) => name.includes('diagonals'));
+    expect(diagonals(768)?.parameters).toBe(27 * 3 * 1024);
+    expect(diagonals(512)?.parameters).toBe(27 * 3 * 512);
   });
 
   test('an embedding that is no head is stored twice and multiplied with once', () => {

@@ -5,6 +5,12 @@ import { columnsFor } from '../../../web/pages/lab/bytes/columns.js';
 import { articleInputs, concurrencyRows } from '../../../web/pages/lab/bytes/concurrency_view.js';
 import { keyLoads, keyNotes } from '../../../web/pages/lab/bytes/notes.js';
 import { computeRows, findings, levels } from '../../../web/pages/lab/bytes/rows.js';
+import {
+  branchSentences,
+  headPlaces,
+  kvHeadOf,
+  tensorRows,
+} from '../../../web/pages/lab/bytes/tensors.js';
 import { binaryBytes, largeNumber, megabytes } from '../../../web/pages/lab/bytes/units.js';
 import { toCsv, toJson } from '../../../web/pages/lab/figure.js';
 import { UrlState } from '../../../web/pages/lab/url_state.js';
@@ -146,6 +152,63 @@ describe('notes', () => {
     const note = (nCtx: number) => keyNotes(shape, layoutCost(shape, { nCtx })).join('\n');
     expect(note(8192)).toContain('67.11 million numbers');
     expect(note(131_072)).toContain('17.18 billion numbers, 34.36 GB');
+  });
+});
+
+describe('tensors of the second article’s branch', () => {
+  const shape = layoutPreset('llama70b').rows[1]?.shape;
+  if (!shape) throw new Error('no row');
+  const table = tensorRows(shape, 7);
+  const of = (name: string) => table.find((row) => row.name === name);
+
+  test('shapes and bytes as printed: 114,688, 14,336 and 6,272', () => {
+    for (const name of [
+      'x',
+      'x_norm',
+      'q flat',
+      'q reshaped',
+      'head outputs',
+      'concat',
+      'attn_out',
+      'x′',
+    ])
+      expect(of(name)).toMatchObject({ bytes: 114_688, printed: '112 KB' });
+    for (const name of [
+      'k flat',
+      'v flat',
+      'k reshaped',
+      'v reshaped',
+      'K cache slice',
+      'V cache slice',
+    ])
+      expect(of(name)).toMatchObject({ bytes: 14_336, printed: '14 KB' });
+    for (const name of ['scores', 'weights'])
+      expect(of(name)).toMatchObject({ bytes: 6272, shape: [64, 7, 7], printed: '6 KB' });
+    expect(of('q flat')?.shape).toEqual([7, 8192]);
+    expect(of('k flat')?.shape).toEqual([7, 1024]);
+    expect(of('q reshaped')?.shape).toEqual([7, 64, 128]);
+    expect(of('K cache slice')?.shape).toEqual([7, 8, 128]);
+    expect(table).toHaveLength(16);
+  });
+
+  test('printed figures stand beside the article’s own layout only', () => {
+    expect(tensorRows(shape, 8).some(({ printed }) => printed !== undefined)).toBe(false);
+    expect(tensorRows({ ...shape, dV: 64 }, 7)[0]?.printed).toBeUndefined();
+    expect(
+      tensorRows({ ...shape, dV: 64 }, 7).find(({ name }) => name === 'head outputs')?.shape,
+    ).toEqual([7, 64, 64]);
+  });
+
+  test('heads counted from 1: places 0 to 127, 256 to 383, 768 to 895; query heads 9 to 16 read KV head 2', () => {
+    expect([1, 3, 7].map((head) => headPlaces(head, 128))).toEqual([
+      [0, 127],
+      [256, 383],
+      [768, 895],
+    ]);
+    expect([1, 8, 9, 16, 64].map((head) => kvHeadOf(head, shape))).toEqual([1, 1, 2, 2, 8]);
+    const text = branchSentences(shape).join(' ');
+    expect(text).toContain('1 to 8 read KV head 1, 9 to 16 read KV head 2');
+    expect(text).toContain('head 7 owns places 768 to 895 of concat; 64 × 128 = 8,192');
   });
 });
 

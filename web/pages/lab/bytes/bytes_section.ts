@@ -7,6 +7,7 @@ import type { UrlState } from '../url_state.js';
 import { Calculator } from './calculator.js';
 import { ConcurrencyView } from './concurrency_view.js';
 import { PresetView } from './preset_view.js';
+import { TensorView } from './tensor_view.js';
 
 const loadedName = 'loaded';
 const defaultPreset = 'seedA1';
@@ -25,8 +26,12 @@ export class BytesSection {
     this.#state = state;
     this.#failed = failed;
     const concurrency = new ConcurrencyView(state, failed);
+    const tensors = new TensorView(state, { showArticle: () => this.#showArticle(), failed });
     this.#calculator = new Calculator(state, {
-      changed: (cost) => concurrency.showOwn(cost),
+      changed: (cost, shape) => {
+        concurrency.showOwn(cost);
+        tensors.show(shape);
+      },
       failed,
     });
     this.#view = new PresetView({ choose: (row) => this.#choose(row), failed });
@@ -79,6 +84,13 @@ export class BytesSection {
   #selectPreset(name: string): void {
     this.#state.set('preset', name === defaultPreset ? undefined : name);
     this.#state.set('row', undefined);
+    this.#show(false);
+  }
+
+  /** The running model of the second article: 70B, 8 KV heads. */
+  #showArticle(): void {
+    this.#state.set('preset', 'llama70b');
+    this.#state.set('row', 1);
     this.#show(false);
   }
 
