@@ -254,6 +254,23 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
   );
 
   it.skipIf(skip)(
+    `an address here that leads elsewhere: a part goes on all the same${why}`,
+    async () => {
+      const headers = {
+        'access-control-allow-origin': '*',
+        'access-control-expose-headers': 'ETag, Content-Range',
+      };
+      const path = newPath();
+      const cut = { kind: 'cut', afterBytes: 1_000_000 } as const;
+      const to = elsewhere.serve(path, { ...STEADY, headers }, cut);
+      const redirects = Array.from({ length: 5 }, () => ({ kind: 'redirect', to }) as const);
+      const url = server.serve(path, { bytes: MODEL }, ...redirects);
+      expect((await load(tab, url)).download).toMatchObject({ kept: true, sha256: [HASH] });
+      expect(elsewhere.sentBytes(path)).toBe(MODEL.length);
+    },
+  );
+
+  it.skipIf(skip)(
     `faults are typed errors, and nothing is kept of a wrong file${why}`,
     async () => {
       const refused = server.serve(newPath(), { bytes: MODEL }, { kind: 'status', status: 403 });

@@ -39,6 +39,7 @@ export type Fault =
   | { kind: 'length'; announced: number }
   /** Another answer to a range than the one asked for. */
   | { kind: 'wrong-part'; start: number }
+  | { kind: 'redirect'; to: string }
   /** From now on another file. */
   | { kind: 'change'; to: Served };
 
@@ -111,10 +112,18 @@ export class FaultServer {
       sentBytes: 0,
     };
     this.requests.push(seen);
+    if (request.method === 'OPTIONS') {
+      response.writeHead(403).end();
+      return;
+    }
     let fault = this.faults.get(path)?.shift();
     if (fault?.kind === 'change') {
       this.files.set(path, fault.to);
       fault = undefined;
+    }
+    if (fault?.kind === 'redirect') {
+      response.writeHead(302, { location: fault.to }).end();
+      return;
     }
     if (fault?.kind === 'silence') return;
     if (fault?.kind === 'drop') {

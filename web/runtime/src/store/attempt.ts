@@ -38,6 +38,8 @@ export interface AttemptContext {
   hashDecides: boolean;
   stallMs: number;
   bypassHttpCache: boolean;
+  /** false: an answer with part of the file is compared here, by what it says of itself. */
+  mayAskIfRange: boolean;
 }
 
 const REQUEST_TIMEOUT = 408;
@@ -91,7 +93,7 @@ export class Attempt {
     response: Response,
     cancel: Cancel,
     have: Have | undefined,
-    { hashDecides }: AttemptContext,
+    context: AttemptContext,
   ) {
     this.#response = response;
     this.#cancel = cancel;
@@ -104,9 +106,11 @@ export class Attempt {
     this.contentType = headers.get('content-type') ?? '';
     const length = bodyBytes(headers);
     this.totalBytes = range?.totalBytes ?? (length === undefined ? undefined : this.from + length);
+    // Of another origin's answer Content-Encoding cannot be read: its length may be that of compressed bytes.
     this.lengthIsExact =
-      this.totalBytes !== undefined && (range !== undefined || isSameOrigin(url));
-    if (isPart) this.#checkPart(have, range?.start, sentIfRange(url, have), hashDecides);
+      this.totalBytes !== undefined && (range !== undefined || response.type !== 'cors');
+    if (isPart)
+      this.#checkPart(have, range?.start, asksIfRange(url, have, context), context.hashDecides);
   }
 
   #checkPart(have: Have, start: number | undefined, asked: boolean, hashDecides: boolean): void {
@@ -149,20 +153,24 @@ function requestFor(
   url: string,
   have: Have | undefined,
   cancel: Cancel,
-  { bypassHttpCache }: AttemptContext,
+  context: AttemptContext,
 ): RequestInit {
   const headers: Record<string, string> = {};
   if (have !== undefined) {
     headers.range = `bytes=${have.bytes}-`;
     const field = strongField(have.validator);
-    if (field !== undefined && sentIfRange(url, have)) headers['if-range'] = field;
+    if (field !== undefined && asksIfRange(url, have, context)) headers['if-range'] = field;
   }
-  return { headers, signal: cancel.signal, cache: bypassHttpCache ? 'no-store' : 'default' };
+  return {
+    headers,
+    signal: cancel.signal,
+    cache: context.bypassHttpCache ? 'no-store' : 'default',
+  };
 }
 
 /** From another origin If-Range would force a preflight, which many servers refuse: there the answer is compared. */
-function sentIfRange(url: string, have: Have): boolean {
-  return isSameOrigin(url) && strongField(have.validator) !== undefined;
+function asksIfRange(url: string, have: Have, { mayAskIfRange }: AttemptContext): boolean {
+  return mayAskIfRange && isSameOrigin(url) && strongField(have.validator) !== undefined;
 }
 
 /** Without a page there are no origins, and every header can be read. */

@@ -60,6 +60,7 @@ export class Transfer {
   #received = 0;
   #faults = 0;
   #answered = false;
+  #mayAskIfRange = true;
 
   /**
    * Resolves when the server has answered with success. Rejects with NetworkError or AbortedError. Nothing is requested
@@ -175,13 +176,18 @@ export class Transfer {
   }
 
   async #request(have: Have | undefined): Promise<Attempt> {
-    const attempt = await Attempt.start(this.url, have, {
-      ...this.#context,
-      stallMs: this.#options.stallMs,
-      bypassHttpCache: this.#options.bypassHttpCache,
-    });
-    this.#answered = true;
-    return attempt;
+    const { stallMs, bypassHttpCache } = this.#options;
+    const mayAskIfRange = this.#mayAskIfRange;
+    const context = { ...this.#context, stallMs, bypassHttpCache, mayAskIfRange };
+    try {
+      const attempt = await Attempt.start(this.url, have, context);
+      this.#answered = true;
+      return attempt;
+    } catch (error) {
+      // This site's address may lead to another site, where the preflight that If-Range asks for is refused.
+      if (error instanceof Fault && !error.isAnswer) this.#mayAskIfRange = false;
+      throw error;
+    }
   }
 
   /** Throws where the fault is final or was met too often. */
