@@ -101,6 +101,14 @@ describe('a split model with a store', () => {
     expect((await load(url)).info.download).toMatchObject({ kept: true, sha256: HASHES });
   });
 
+  it('a model that does not fit is refused before its further files are asked for', async () => {
+    const { url, paths } = newModel();
+    const errors = { reserve: { code: 'OutOfMemory', message: 'no', details: {} } };
+    const loading = newBrowser().load(url, { threads: 1 }, { errors });
+    await expect(loading).rejects.toMatchObject({ code: 'OutOfMemory' });
+    expect(paths.flatMap((path) => server.seen(path))).toHaveLength(1);
+  });
+
   it('short of space, comes one file after the other into memory, with a notice', async () => {
     const { url } = newModel();
     const { info } = await newBrowser({ freeBytes: 1000 }).load(url);

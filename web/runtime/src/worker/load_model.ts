@@ -13,7 +13,7 @@ import {
 } from './downloads.js';
 import { ProgressCounter } from './load_progress.js';
 import { loaderMetadata } from './metadata.js';
-import { Prefetch } from './prefetch.js';
+import { Prefetch, type PrefetchHooks } from './prefetch.js';
 import { type FeedHooks, feedShard } from './shard_feeder.js';
 import type { OpenedSource, SourceContext } from './sources.js';
 import { MAX_WASM_PAGES, WASM_PAGE_BYTES } from './start_module.js';
@@ -56,9 +56,9 @@ async function loadOnce(
   let prefetch: Prefetch | undefined;
   try {
     const progress = new ProgressCounter(sources.length, context.onProgress);
-    prefetch = await Prefetch.start(context, sources, {
+    const ahead: PrefetchHooks = {
       onBytes: (index, received, totalBytes) => progress.ahead(index, received, totalBytes),
-    });
+    };
     let text: TextTools | undefined;
     let allocatedBytes = 0;
     for (let i = 0; i < sources.length; i++) {
@@ -68,6 +68,8 @@ async function loadOnce(
         reserve(context.module, loader, session, allocatedBytes);
         unwrap(loader.allocate());
         allocatedBytes = unwrap(loader.modelInfo()).weightsBytes;
+        // Not before it is known that the model can be used and that there is memory.
+        prefetch ??= await Prefetch.start(context, sources, ahead);
         // A shard without data is complete here and now.
         return loader.state() !== 'shardDone';
       };
