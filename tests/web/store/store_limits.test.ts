@@ -72,6 +72,54 @@ describe('where the file cannot be kept', () => {
   });
 });
 
+describe('a stored part', () => {
+  const partOf = async () => {
+    const cut = { kind: 'cut', afterBytes: 40_000 } as const;
+    const url = server.serve(newPath(), { bytes: FILE }, cut);
+    const disk = new MemoryDisk();
+    await take(url, { place: disk.place(), transfer: { retries: 0 } }).catch(() => {});
+    expect(disk.bytesOf(`${await keyOf(url)}.gguf`)).toHaveLength(40_000);
+    return { url, disk };
+  };
+
+  it('for whose rest there is no space: the whole file comes, into memory', async () => {
+    const { url, disk } = await partOf();
+    disk.limits = { freeBytes: 1000 };
+    const { bytes, report, restarts } = await take(url, { place: disk.place() });
+    expectBytes(bytes, FILE);
+    expect(report).toMatchObject({ kept: false, fromStoreBytes: 0 });
+    expect(restarts).toBe(1);
+    expect(disk.openHandles).toBe(0);
+  });
+
+  it('for whose rest there is no space, required: a QuotaError, and the part is gone', async () => {
+    const { url, disk } = await partOf();
+    disk.limits = { freeBytes: 1000 };
+    const loading = take(url, { place: disk.place(), mode: 'require' });
+    await expect(loading).rejects.toMatchObject({ code: 'Quota' });
+    expect(disk.files.size).toBe(0);
+    expect(disk.openHandles).toBe(0);
+  });
+
+  it('that cannot be read is given up and the whole file comes', async () => {
+    const { url, disk } = await partOf();
+    const place = disk.place();
+    const { open } = place;
+    let isBroken = true;
+    place.open = async (name) => {
+      const file = await open(name);
+      if (!name.endsWith('.gguf') || !isBroken) return file;
+      isBroken = false;
+      return { ...file, read: () => 0 };
+    };
+    const { bytes, report, restarts } = await take(url, { place });
+    expectBytes(bytes, FILE);
+    expect(report).toMatchObject({ kept: true, fromNetworkBytes: FILE.length });
+    expect(restarts).toBe(1);
+    expect(disk.openHandles).toBe(0);
+  });
+});
+
 describe('a stored file that is damaged', () => {
   it.each([
     ['shorter', (bytes: Uint8Array) => bytes.subarray(0, 99_000)],

@@ -254,14 +254,20 @@ class Download {
     const neededBytes = (totalBytes ?? 0) - startsAt + SPARE_BYTES;
     if (freeBytes !== undefined && freeBytes < neededBytes) {
       const why = `it needs ${neededBytes} bytes and the browser gives ${freeBytes}`;
-      return this.#giveUp(why, { neededBytes, freeBytes });
+      await this.#giveUp(why, { neededBytes, freeBytes });
+    } else {
+      try {
+        const exact = lengthIsExact && totalBytes !== undefined ? { totalBytes } : {};
+        if (!writer.begin(startsAt, { ...exact, validator }))
+          await this.#giveUp('its address is too long');
+      } catch (error) {
+        await this.#giveUp(asHeadlightError(error).message);
+      }
     }
-    try {
-      const exact = lengthIsExact && totalBytes !== undefined ? { totalBytes } : {};
-      if (!writer.begin(startsAt, { ...exact, validator }))
-        await this.#giveUp('its address is too long');
-    } catch (error) {
-      await this.#giveUp(asHeadlightError(error).message);
+    if (this.#kept === undefined && startsAt > 0) {
+      // The server was asked for the rest only, and the part before it is gone with the store's copy.
+      const message = `There is not enough storage to complete the stored part of ${this.#url}`;
+      throw new StartAnew(new QuotaError(message, { neededBytes }));
     }
   }
 
@@ -288,7 +294,7 @@ class Download {
     const hash = this.#kept || expectedSha256 ? await sha256() : undefined;
     try {
       if (transfer.startsAt > 0) {
-        for (const piece of this.#keptPieces()) {
+        for await (const piece of this.#keptPieces()) {
           hash?.update(piece);
           report.fromStoreBytes += piece.length;
           yield piece;
@@ -311,10 +317,11 @@ class Download {
     }
   }
 
-  *#keptPieces(): Generator<Uint8Array> {
+  async *#keptPieces(): AsyncGenerator<Uint8Array> {
     try {
       if (this.#kept !== undefined) yield* this.#kept.writer.kept();
     } catch (error) {
+      await this.#discard();
       const { message } = asHeadlightError(error);
       throw new StartAnew(new IntegrityError(`The stored part could not be read: ${message}`));
     }
