@@ -83,6 +83,13 @@ describe.each(settings)('bench page, $title', ({ engine, isolation }) => {
     expect(limits).toMatch(/[\d.]+ GB\/s.*[\d.]+ Gop\/s.*[\d.]+ GFLOP\/s/);
     expect(await textOf(tab, 'machine')).toMatch(engine === 'webkit' ? /simd/ : /relaxed/);
     expect(await textOf(tab, 'stats')).toMatch(/context tokens/);
+    const stages = await tab.run(() =>
+      [...document.querySelectorAll<HTMLElement>('[data-stage]')].map(
+        ({ dataset }) => dataset.stage,
+      ),
+    );
+    expect(stages).toContain('attention');
+    expect(stages).toHaveLength(9);
     const report = await textOf(tab, 'report');
     expect(report).toContain(knownSha256);
     expect(report).toMatch(/decode:\s+[\d,.]+ tokens\/s/);

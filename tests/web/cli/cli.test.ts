@@ -65,7 +65,7 @@ describe('layout', () => {
       kvBytes: 163_840 * 8192,
     });
     const { rows: int8 } = json('layout', '--preset', 'llama70b', '--cache', 'int8');
-    expect(int8[1].kvBytesPerToken).toBe(80 * 8 * 2 * (128 + 8));
+    expect(int8[1].kvBytesPerToken).toBe(80 * 8 * 2 * (128 + 2));
   });
 
   it('counts a model from its header', () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { flat, matmul, rowsOf, softmax } from '../../../web/pages/lab/hand/arithmetic.js';
 import { normals } from '../../../web/pages/lab/hand/random.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
+import { layoutCost, PLAIN } from '../../../web/runtime/src/lab/public.js';
 
 const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
 if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
@@ -98,6 +99,30 @@ describe.each(layouts)('$nQHeads query heads on $nKvHeads, d_qk $dQk, d_v $dV', 
       );
   });
 });
+
+test.each(['f32', 'f16', 'int8'] as const)(
+  '%s cache: the calculator counts what the engine allocates',
+  async (type) => {
+    for (const layout of [...layouts, { nQHeads: 6, nKvHeads: 3, dQk: 24, dV: 33 }]) {
+      const nTokens = 12;
+      const { kvCacheBytes } = await lab.attend({
+        ...rows(layout, 5, nTokens),
+        kvCache: { k: type, v: type },
+      });
+      const shape = {
+        ...PLAIN,
+        nLayers: 1,
+        dModel: 64,
+        vocabSize: 0,
+        tiedHead: true,
+        dFf: 1,
+        ...layout,
+      };
+      const cost = layoutCost(shape, { cacheK: type, cacheV: type });
+      expect(cost.kvAllocatedBytesPerToken * nTokens).toBe(kvCacheBytes);
+    }
+  },
+);
 
 test('a wide head has one row of weights, whatever its width', async () => {
   const wide = { nQHeads: 1, nKvHeads: 1, dQk: 8192 };

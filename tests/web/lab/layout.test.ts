@@ -225,11 +225,14 @@ describe('caches', () => {
     );
   });
 
-  test('int8 rows: the payload is one byte an element, scales of two bytes for every 32 begun', () => {
+  test('int8 rows: one byte an element and one scale of two bytes a row', () => {
     const shape = { ...shapeOf('llama8b'), nLayers: 1, nQHeads: 2, nKvHeads: 2, dQk: 48, dV: 64 };
     const cost = layoutCost(shape, { cacheK: 'int8', cacheV: 'int8' });
     expect(cost.kvPayloadBytesPerToken).toBe(224);
-    expect(cost.kvBytesPerToken).toBe(224 + 2 * (2 + 2) * 2);
+    expect(cost.kvBytesPerToken).toBe(224 + 2 * 2 * 2);
+    expect(cost.kvAllocatedBytesPerToken).toBe(cost.kvBytesPerToken);
+    const narrow = layoutCost({ ...shape, dQk: 24 }, { cacheK: 'int8', cacheV: 'int8' });
+    expect(narrow.kvAllocatedBytesPerToken - narrow.kvBytesPerToken).toBe(2 * 8);
   });
 });
 

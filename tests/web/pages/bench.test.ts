@@ -8,6 +8,7 @@ import {
   asText,
   figures,
   limitRows,
+  stages,
   statRows,
   verdict,
   weightBytesRead,
@@ -151,6 +152,37 @@ describe('what people read', () => {
     ])
       expect(text).toContain(part);
     expect(text).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  test('where a token’s time goes: microseconds a token, in the text too', () => {
+    const times = {
+      embeddingMs: 0,
+      normsMs: 1,
+      projectionsMs: 2,
+      positionsMs: 0,
+      attentionMs: 4,
+      feedForwardMs: 8,
+    };
+    const all = { ...times, activationMs: 0, headMs: 16, samplingMs: 1 };
+    const measured = result({
+      stats: {
+        contextTokens: 1,
+        nCtx: 2,
+        stages: {
+          promptTokens: 256,
+          prefill: { ...all, attentionMs: 512 },
+          decodeSteps: 64,
+          decode: all,
+        },
+      },
+    });
+    const attention = stages(measured).find(({ name }) => name === 'attention');
+    expect(attention).toEqual({ name: 'attention', decode: 62.5, prefill: 2000 });
+    expect(asText(measured)).toMatch(
+      /a token, writing: +output head 250 µs, feed-forward 125 µs, attention 63 µs/,
+    );
+    expect(asText(measured)).toMatch(/a token, reading: +attention 2.0 ms, output head 63 µs/);
+    expect(stages(result())).toEqual([]);
   });
 
   test('the second read ceiling is shown only where it is another one', () => {

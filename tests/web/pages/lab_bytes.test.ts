@@ -19,7 +19,9 @@ import { layoutCost, layoutPreset } from '../../../web/runtime/src/lab/public.js
 const rowsOf = (name: string) => computeRows(layoutPreset(name));
 const cells = (name: string, title: string) => {
   const rows = rowsOf(name);
-  const column = columnsFor(rows).find((candidate) => candidate.title === title);
+  const column = columnsFor(rows, layoutPreset(name).weights).find(
+    (candidate) => candidate.title === title,
+  );
   if (!column) throw new Error(`${name} has no column "${title}"`);
   return rows.map((row) => column.cell(row));
 };

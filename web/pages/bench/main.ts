@@ -4,7 +4,7 @@
 //   page     <body data-state="idle|running|done|failed">
 //   controls model-files, model-name, use-default, module, threads, run, stop, progress, step
 //   results  results; decode-rate, prefill-rate, decode-share, prefill-share, verdict (data-verdict="right|wrong|unknown"),
-//            hash, figure, limits, machine, model, stats, report (the text), copy, save
+//            hash, figure, stages ([data-stage]), limits, machine, model, stats, report (the text), copy, save
 //   others   problem, drop-target, toast, theme-toggle
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';

@@ -1,8 +1,11 @@
 // What a measurement means: rates beside what the machine would allow, as figures, as rows for people, and as the text
 // that is copied. No DOM.
-import type { EngineStats } from 'headlight-wasm';
+import type { EngineStats, StageTimes } from 'headlight-wasm';
 import { formatBytes, formatCount, formatMilliseconds, formatRate } from '../shared/format.js';
 import type { BenchResult } from './measure.js';
+
+/** Of the text's first column. */
+const columnWidth = 24;
 
 /** Tokens a second, measured and allowed. */
 export interface RateReport {
@@ -115,6 +118,57 @@ function shortNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
 }
 
+export interface Stage {
+  name: string;
+  /** Microseconds of one token. */
+  decode: number;
+  prefill: number;
+}
+
+const stageNames: Record<keyof StageTimes, string> = {
+  embeddingMs: 'embedding',
+  normsMs: 'norms, sums',
+  projectionsMs: 'Q, K, V, output',
+  positionsMs: 'positions, cache',
+  attentionMs: 'attention',
+  feedForwardMs: 'feed-forward',
+  activationMs: 'activation',
+  headMs: 'output head',
+  samplingMs: 'sampling',
+};
+
+/** Where a token's time goes, of the last repetition; nothing before the first. */
+export function stages({ stats }: Pick<BenchResult, 'stats'>): Stage[] {
+  const times = stats.stages;
+  if (times === undefined) return [];
+  const perToken = (ms: number | undefined, n: number) => (n > 0 ? (1000 * (ms ?? 0)) / n : 0);
+  return (Object.keys(stageNames) as (keyof StageTimes)[]).map((key) => ({
+    name: stageNames[key],
+    decode: perToken(times.decode[key], times.decodeSteps),
+    prefill: perToken(times.prefill[key], times.promptTokens),
+  }));
+}
+
+export function formatMicroseconds(us: number): string {
+  return us >= 1000 ? `${(us / 1000).toFixed(1)} ms` : `${us.toFixed(us < 10 ? 1 : 0)} µs`;
+}
+
+function stageLines(result: BenchResult): string[] {
+  const all = stages(result);
+  if (all.length === 0) return [];
+  const list = (pick: 'decode' | 'prefill') =>
+    all
+      .filter((stage) => stage[pick] > 0)
+      .sort((a, b) => b[pick] - a[pick])
+      .map((stage) => `${stage.name} ${formatMicroseconds(stage[pick])}`)
+      .join(', ');
+  return [
+    `${'a token, writing:'.padEnd(columnWidth)} ${list('decode')}`,
+    `${'a token, reading:'.padEnd(columnWidth)} ${list('prefill')}`,
+    '',
+  ];
+}
+
 export function limitRows({ limits, info }: BenchResult): Row[] {
   const isSmall = limits.modelReadGBs !== limits.readGBs;
   const size = formatBytes(info.memory.weightsBytes);
@@ -165,8 +219,6 @@ export function modelRows(result: BenchResult): Row[] {
   ];
 }
 
-const columnWidth = 24;
-
 function textRows(rows: readonly Row[]): string[] {
   return rows.map(({ term, value }) => `${`${term}:`.padEnd(columnWidth)} ${value}`);
 }
@@ -186,6 +238,7 @@ export function asText(result: BenchResult): string {
     rate(prefill),
     `${'rounds:'.padEnd(columnWidth)} ${rounds.map((r) => `${formatRate(r.decode)} / ${formatRate(r.prefill)}`).join(', ')} (decode / prefill)`,
     '',
+    ...stageLines(result),
     ...textRows(limitRows(result)),
     '',
     ...textRows(machineRows(result)),

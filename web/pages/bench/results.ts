@@ -14,12 +14,17 @@ import {
   machineRows,
   modelRows,
   type Row,
+  type Stage,
+  stages,
   statRows,
   verdict,
 } from './report.js';
+import { stageChart } from './stage_chart.js';
 
 let shown: Figures | undefined;
 let redraw: (() => void) | undefined;
+let shownStages: Stage[] = [];
+let redrawStages: (() => void) | undefined;
 
 function text(id: string, value: string): void {
   byId(id, HTMLElement).textContent = value;
@@ -50,11 +55,18 @@ export function showResults(result: BenchResult): void {
   facts('limits', limitRows(result));
   facts('machine', machineRows(result));
   facts('model', modelRows(result));
-  facts('stats', statRows(result.stats));
+  const { stages: _shownAsBars, ...stats } = result.stats;
+  facts('stats', statRows(stats));
   text('report', asText(result));
   const figure = byId('figure', HTMLElement);
   redraw ??= drawToWidth(figure, (width) => (shown ? rateChart(shown, width) : el('div')));
   redraw();
+  shownStages = stages(result);
+  byId('stage-figure', HTMLElement).hidden = shownStages.length === 0;
+  redrawStages ??= drawToWidth(byId('stages', HTMLElement), (width) =>
+    stageChart(shownStages, width),
+  );
+  redrawStages();
   byId('results-title', HTMLElement).focus();
 }
 

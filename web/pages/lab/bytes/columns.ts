@@ -1,5 +1,5 @@
 // The columns of a preset's table: what we compute, what the article prints beside it, and why the two differ where they do.
-import type { ModelShape } from 'headlight-wasm/lab';
+import type { ModelShape, WeightType } from 'headlight-wasm/lab';
 import type { ComputedRow } from './rows.js';
 import { binaryBytes, largeNumber } from './units.js';
 
@@ -167,21 +167,21 @@ const walk: Column[] = [
   },
 ];
 
-const plain: Column[] = [
+const plain = (weights: WeightType): Column[] => [
   { title: 'Parameters', cell: ({ cost }) => ({ value: largeNumber(cost.parameters) }) },
   {
-    title: 'File at 16 bits',
+    title: `File as ${weights}`,
     cell: ({ cost }) => ({ value: `${(cost.fileBytes / 1e6).toFixed(2)} MB` }),
   },
   { title: 'Cache a token', cell: ({ cost }) => ({ value: binaryBytes(cost.kvBytesPerToken) }) },
 ];
 
 /** The columns that the rows' printed figures ask for. */
-export function columnsFor(rows: readonly ComputedRow[]): Column[] {
+export function columnsFor(rows: readonly ComputedRow[], weights: WeightType): Column[] {
   const printed = rows[0]?.printed ?? {};
   if (printed.loss !== undefined) return losses;
   if (printed.kvPerToken !== undefined) return caches;
   if (printed.kvPerTokenPerLayer !== undefined) return heads;
   if (printed.kvNumbersPerToken !== undefined) return walk;
-  return plain;
+  return plain(weights);
 }

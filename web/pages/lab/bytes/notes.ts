@@ -32,6 +32,11 @@ export function keyNotes(shape: ModelShape, cost: LayoutCost): string[] {
         `(${binaryBytes(cost.kvKeyBytesPerToken)} against ${binaryBytes(cost.kvValueBytesPerToken)} a token).`,
     );
   }
+  if (cost.kvAllocatedBytesPerToken !== cost.kvBytesPerToken) {
+    notes.push(
+      `This engine begins every row at a multiple of 16 bytes: ${binaryBytes(cost.kvAllocatedBytesPerToken)} a token are allocated.`,
+    );
+  }
   if (nQHeads * dQk === dModel && dQk < 64) {
     notes.push(
       'Heads below 64 are thin: the second article advises 64 to 128 (its advice, not a rule).',

@@ -79,7 +79,7 @@ export class PresetView {
   }
 
   #showTable(chosen: number): void {
-    const columns = columnsFor(this.#rows);
+    const columns = columnsFor(this.#rows, this.#preset.weights);
     const titles = columns.map(({ title, isTheirs }) =>
       el(
         'th',
@@ -134,7 +134,7 @@ export class PresetView {
   }
 
   #tableData(): FigureData {
-    const columns = columnsFor(this.#rows);
+    const columns = columnsFor(this.#rows, this.#preset.weights);
     const titles = columns.flatMap(({ title }) => [title, `${title} (printed)`]);
     return {
       name: this.#preset.name,

@@ -13,7 +13,7 @@ export interface Series {
 const barHeight = 16;
 const barGap = 3;
 const groupGap = 12;
-const numberWidth = 62;
+const numberWidth = 70;
 const namedWidth = 130;
 
 export interface BarOptions {

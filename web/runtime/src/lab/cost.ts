@@ -11,18 +11,26 @@ export type WeightType = keyof typeof WEIGHT_BYTES;
 export const CACHE_TYPES = ['f32', 'f16', 'int8'] as const;
 export type LayoutCacheType = (typeof CACHE_TYPES)[number];
 
-/** An int8 row has one f16 scale for every 32 elements or part of 32. */
-const INT8_GROUP = 32;
+/** An int8 row has one f16 scale. */
 const SCALE_BYTES = 2;
+/** The engine begins every row at a whole vector. */
+const ROW_ALIGNMENT = 16;
 
-/** Payload and scales of one key or value row, in bytes. */
-export function cacheRowBytes(
-  width: number,
-  type: LayoutCacheType,
-): { payload: number; scales: number } {
-  if (type === 'int8')
-    return { payload: width, scales: SCALE_BYTES * Math.ceil(width / INT8_GROUP) };
-  return { payload: width * (type === 'f32' ? 4 : 2), scales: 0 };
+export interface CacheRowBytes {
+  /** The numbers themselves. */
+  payload: number;
+  scales: number;
+  /** What the engine allocates for the row, scale included. */
+  allocated: number;
+}
+
+/** One key or value row of one KV head. */
+export function cacheRowBytes(width: number, type: LayoutCacheType): CacheRowBytes {
+  const element = { f32: 4, f16: 2, int8: 1 }[type];
+  const payload = width * element;
+  const scales = type === 'int8' ? SCALE_BYTES : 0;
+  const allocated = Math.ceil(payload / ROW_ALIGNMENT) * ROW_ALIGNMENT + scales;
+  return { payload, scales, allocated };
 }
 
 export interface LayoutOptions {
@@ -46,6 +54,8 @@ export interface LayoutCost {
   kvBytesPerToken: number;
   /** Without the scales of an int8 cache. */
   kvPayloadBytesPerToken: number;
+  /** What the engine allocates a token: rows padded to 16 bytes. */
+  kvAllocatedBytesPerToken: number;
   kvKeyBytesPerToken: number;
   kvValueBytesPerToken: number;
   /** The cache of nCtx tokens. */
@@ -102,6 +112,7 @@ export function layoutCost(shape: ModelShape, options: LayoutOptions = {}): Layo
     kvBytesPerTokenPerLayer: kvBytesPerToken / nLayers,
     kvBytesPerToken,
     kvPayloadBytesPerToken: rows * (key.payload + value.payload),
+    kvAllocatedBytesPerToken: rows * (key.allocated + value.allocated),
     kvKeyBytesPerToken,
     kvValueBytesPerToken,
     kvBytes: kvBytesPerToken * nCtx,
