@@ -46,6 +46,19 @@ describe('sources of bytes', () => {
     expect(bytes.buffer.byteLength).toBeGreaterThanOrEqual(BIG);
   });
 
+  it.each([
+    ['a Uint8Array', (bytes: Uint8Array) => bytes],
+    ['an ArrayBuffer', (bytes: Uint8Array) => bytes.buffer as ArrayBuffer],
+  ])('%s whose memory is given away meanwhile ends as a typed error', async (_, sourceOf) => {
+    const bytes = file(BIG);
+    const loading = loadFake(fakePlatform({ fileBytes: BIG }), {}, sourceOf(bytes));
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    await expect(loading).rejects.toMatchObject({
+      code: 'Integrity',
+      message: expect.stringMatching(/byte 0: its memory was transferred/),
+    });
+  });
+
   it('shards are loaded in order and counted together', async () => {
     const { seen } = await progressOf([file(100), new Blob([file(100)])], 100, 2);
     expect(seen.at(-1)).toEqual({ phase: 'ready', loadedBytes: 200, totalBytes: 200 });

@@ -31,6 +31,15 @@ function bytesOf(source: unknown): Uint8Array | undefined {
   return undefined;
 }
 
+/** Nothing where the caller has given the memory away meanwhile: the worker then says so. */
+function rangeOf(source: unknown, start: number, end: number): Uint8Array {
+  try {
+    return bytesOf(source)?.slice(start, end) ?? new Uint8Array();
+  } catch {
+    return new Uint8Array();
+  }
+}
+
 function wireOf(source: unknown, platform: Platform): SourceWire {
   if (typeof source === 'string') return resolveString(source, platform);
   if (source instanceof URL) return platform.resolveUrl(source);
@@ -73,8 +82,7 @@ export function openSources(source: ModelSource, platform: Platform): OpenedSour
     sources: only !== undefined && sources.length === 1 ? withFurtherShards(only) : sources,
     serve(event, connection) {
       if (event.type !== 'wantBytes') return;
-      const bytes =
-        bytesOf(shards[event.source])?.slice(event.start, event.end) ?? new Uint8Array();
+      const bytes = rangeOf(shards[event.source], event.start, event.end);
       connection.note({ type: 'bytes', id: event.id, bytes }, [bytes.buffer as ArrayBuffer]);
     },
   };

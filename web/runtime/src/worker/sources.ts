@@ -52,9 +52,16 @@ export async function openSource(
     case 'blob':
       return checked(openBlob(source.blob, context.signal), context.download.sha256[index]);
     case 'bytes': {
-      const read = (start: number, end: number) => context.wantBytes(index, start, end);
-      const chunks = ranges(source.nBytes, read, context.signal);
-      const opened = local(`byte source ${index}`, source.nBytes, chunks);
+      const label = `byte source ${index}`;
+      const read = async (start: number, end: number) => {
+        const bytes = await context.wantBytes(index, start, end);
+        if (bytes.length === end - start) return bytes;
+        const why = 'its memory was transferred or shrunk while it was being loaded';
+        throw new IntegrityError(`${label} could not be read at byte ${start}: ${why}`, {
+          offset: start,
+        });
+      };
+      const opened = local(label, source.nBytes, ranges(source.nBytes, read, context.signal));
       return checked(opened, context.download.sha256[index]);
     }
   }
