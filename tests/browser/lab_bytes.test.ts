@@ -181,6 +181,7 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
     expect(svg.text).toMatch(/^<svg [^>]*xmlns="http:\/\/www.w3.org\/2000\/svg"/);
     expect(svg.text).not.toMatch(/class=|var\(--/);
     expect(svg.text).toMatch(/stroke="rgb/);
+    expect(svg.text).toContain('queries and keys cut');
     const png = await exported(tab, '#item-export', 'png');
     expect(png.type).toBe('image/png');
     expect(png.size).toBeGreaterThan(5000);

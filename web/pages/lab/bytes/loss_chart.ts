@@ -16,6 +16,8 @@ const symbols = {
   both: symbolTriangle,
 } as const;
 const symbolArea = 90;
+/** Room for the series' names in the picture. */
+const wideEnough = 700;
 
 interface Point {
   row: ComputedRow;
@@ -62,6 +64,8 @@ export function lossChart(
     },
     axes(x, y, width),
     ...seriesLines(points),
+    // A saved picture has no legend beside it.
+    ...(width >= wideEnough ? seriesLabels(points) : []),
     ...points.map((point) => marker(point, show)),
   );
 }
@@ -119,6 +123,31 @@ function seriesLines(points: readonly Point[]): SVGPathElement[] {
     const own = points.filter(({ row }) => row.series === name);
     const all = (full ? [full, ...own] : own).sort((a, b) => b.x - a.x);
     return svg('path', { class: `series ${seriesClass(name)}`, d: path(all) ?? '' });
+  });
+}
+
+/** At each series' end that lies farthest from the full head. */
+function seriesLabels(points: readonly Point[]): SVGTextElement[] {
+  const full = points.find(({ row }) => row.series === 'full');
+  const names = [...new Set(points.map(({ row }) => row.series))];
+  return names.flatMap((name) => {
+    const own = points.filter(({ row }) => row.series === name);
+    const distance = ({ x }: Point) => Math.abs(x - (full?.x ?? 0));
+    const end = own.sort((a, b) => distance(b) - distance(a))[0];
+    if (!end) return [];
+    const isFull = name === 'full';
+    return [
+      svg(
+        'text',
+        {
+          class: 'label',
+          x: end.x - (isFull ? 0 : 12),
+          y: end.y + (isFull ? 24 : 4),
+          'text-anchor': isFull ? 'middle' : 'end',
+        },
+        seriesNames[name ?? 'full'],
+      ),
+    ];
   });
 }
 

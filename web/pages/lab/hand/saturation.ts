@@ -162,7 +162,7 @@ export class Saturation {
       name: 'saturation',
       columns: ['key', 'weight', 'weightNotScaled'],
       rows: keyNames.map((key, i) => [key, this.#scaled[i] ?? 0, this.#unscaled[i] ?? 0]),
-      picture: (wide) => weightBars(keyNames, this.#series(), wide),
+      picture: (wide) => weightBars(keyNames, this.#series(), wide, { isNamed: true }),
     };
   }
 }

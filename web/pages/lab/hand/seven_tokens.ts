@@ -193,7 +193,7 @@ export class SevenTokens {
         this.#scaled[i] ?? 0,
         this.#unscaled[i] ?? 0,
       ]),
-      picture: (wide) => weightBars(sevenTokens, this.#series(), wide),
+      picture: (wide) => weightBars(sevenTokens, this.#series(), wide, { isNamed: true }),
     };
   }
 }

@@ -157,7 +157,9 @@ const ALL: readonly Preset[] = [
     note:
       'The article states 20 layers of width 1,024 with 16 query and 2 KV heads; no count of that geometry gives its sizes. ' +
       '27 layers of width 512 with 8 query and 4 KV heads and one further-token block, the published second model of that ' +
-      'family, give all nine to the printed digit, so those are used. Losses are the article’s own measurements (5,000 training steps); it ships 48 / 64.',
+      'family, give all nine to the printed digit, so those are used. The count includes what the article does not mention: ' +
+      'an output gate as wide as W_o, lane mixing, the further-token block. Losses are the article’s own measurements ' +
+      '(5,000 training steps). It ships 48 / 64; in its published code on 12 query and 2 KV heads at width 768.',
     weights: 'f16',
     rows: needleRows(NEEDLE_2, TABLE_1),
   },
