@@ -59,7 +59,7 @@ export function exported(
           const { type, size } = blob;
           void blob
             .text()
-            .then((text) => resolve({ name, type, size, text: text.slice(0, 20_000) }));
+            .then((text) => resolve({ name, type, size, text: text.slice(0, 500_000) }));
         };
         document.querySelector<HTMLElement>(`${selector} [data-export="${wanted}"]`)?.click();
       }),
