@@ -58,6 +58,15 @@ describe('a file that comes without faults', () => {
     expectBytes((await kept(disk, url))?.bytes, FILE);
   });
 
+  it('is not kept when its address is that of bytes in memory', async () => {
+    const url = URL.createObjectURL(new Blob([FILE as Uint8Array<ArrayBuffer>]));
+    const disk = new MemoryDisk();
+    const { bytes, report } = await take(url, { place: disk.place() });
+    expectBytes(bytes, FILE);
+    expect(report).toMatchObject({ kept: false, notices: [] });
+    expect(disk.files.size).toBe(0);
+  });
+
   it('is not kept with mode off', async () => {
     const url = server.serve(newPath(), { bytes: FILE });
     const disk = new MemoryDisk();
@@ -81,7 +90,7 @@ describe('a download that was cut', () => {
       details: { url, receivedBytes: 40_000 },
     });
     expect(await kept(disk, url)).toBeUndefined();
-    const { bytes, report } = await take(url, { place: disk.place() });
+    const { bytes, report } = await take(`${url}#part`, { place: disk.place() });
     expectBytes(bytes, FILE);
     expect(report).toMatchObject({ fromStoreBytes: 40_000, fromNetworkBytes: 60_000, kept: true });
     expect(server.seen(path)[1]).toMatchObject({ range: 'bytes=40000-', sentBytes: 60_000 });

@@ -67,9 +67,10 @@ export interface StreamedFile {
 const SPARE_BYTES = 4 << 20;
 const PIECE_BYTES = 1 << 20;
 
-export async function openFile(url: string, context: StoreContext): Promise<StreamedFile> {
-  const { mode } = context;
-  if (mode === 'off') return new Download(url, context).open(undefined);
+export async function openFile(address: string, context: StoreContext): Promise<StreamedFile> {
+  // What comes behind # never reaches a server.
+  const url = address.replace(/#.*$/, '');
+  if (context.mode === 'off' || !isStorable(url)) return new Download(url, context).open(undefined);
   let place: StorePlace | undefined;
   try {
     place = await context.openPlace();
@@ -82,9 +83,14 @@ export async function openFile(url: string, context: StoreContext): Promise<Stre
   return stored ?? openForWriting(url, place, key, context);
 }
 
-/** Of the address; what comes behind # never reaches a server. */
+/** Other addresses (blob:, data:) name bytes that are here already. */
+export function isStorable(url: string): boolean {
+  return /^https?:/i.test(url);
+}
+
+/** Of an address without fragment. */
 export async function keyOf(url: string): Promise<string> {
-  return (await sha256OfText(url.replace(/#.*$/, ''))).slice(0, 40);
+  return (await sha256OfText(url)).slice(0, 40);
 }
 
 function withoutStore(url: string, context: StoreContext, why: string): Promise<StreamedFile> {

@@ -3,7 +3,7 @@
 // when it comes to that file, and meets the same fault.
 import { asHeadlightError } from '../errors.js';
 import type { SourceWire } from '../protocol.js';
-import type { DownloadReport } from '../store/stored_source.js';
+import { type DownloadReport, isStorable } from '../store/stored_source.js';
 import { openSource, type SourceContext } from './sources.js';
 
 /** Beside the file that is being loaded. More connections to one server bring little. */
@@ -73,7 +73,7 @@ export class Prefetch {
     while (this.#running.size < AT_ONCE && this.#next < this.#sources.length) {
       const index = this.#next++;
       const source = this.#sources[index];
-      if (index <= this.#current || source?.kind !== 'url') continue;
+      if (index <= this.#current || source?.kind !== 'url' || !isStorable(source.url)) continue;
       const fetching = this.#fetch(source, index).finally(() => {
         this.#running.delete(index);
         this.#fill();
