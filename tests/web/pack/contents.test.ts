@@ -13,7 +13,8 @@ const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 /** Uses every public name in the way of the documentation. */
 const PROGRAM = `
 import {
-  attend, Engine, type EngineSession, type GenerateResult, HeadlightError, inspectModel, type ModelPlan, type Run,
+  attend, Engine, type EngineSession, type GenerateResult, HeadlightError, inspectModel, type ModelPlan, modelStore,
+  type Run, type StorageUse, type StoredModel,
 } from 'headlight-wasm';
 import { HeadLab, layoutCost, layoutPreset, type ModelShape } from 'headlight-wasm/lab';
 
@@ -48,6 +49,12 @@ export async function main(file: Blob, signal: AbortSignal): Promise<string> {
   } catch (error) {
     if (error instanceof HeadlightError && error.code === 'WorkerLost') return String(error.details.url);
   }
+  const stored: StoredModel[] = await modelStore.list();
+  const use: StorageUse = await modelStore.use();
+  const kept = await Engine.load('/a.gguf', { store: 'require', sha256: [stored[0]?.sha256 ?? ''], retries: 2 });
+  const { notices = [] } = kept.info.download ?? {};
+  const blob: Blob | undefined = await modelStore.file('/a.gguf');
+  if (notices.length + use.modelsBytes + (blob?.size ?? 0) > 0) await modelStore.delete('/a.gguf');
   await engine.dispose();
   return finishReason + out.length + engine.info.runtime.module;
 }
