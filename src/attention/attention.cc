@@ -28,6 +28,13 @@ size_t WorkspaceFloats(const HeadLayout& widest, size_t n_ctx, size_t n_threads)
               {{"option", field}, {"value", value}});
 }
 
+// One number for each query head, or null.
+void CheckFinite(const char* field, const float* values, size_t n) {
+  for (size_t i = 0; values != nullptr && i < n; ++i) {
+    if (!std::isfinite(values[i])) ThrowBadSpec(field, std::to_string(values[i]), "each is finite");
+  }
+}
+
 }  // namespace
 
 void CheckAttentionSpec(const AttentionSpec& spec) {
@@ -46,6 +53,8 @@ void CheckAttentionSpec(const AttentionSpec& spec) {
   if (!std::isfinite(spec.softcap) || spec.softcap < 0.0f) {
     ThrowBadSpec("softcap", std::to_string(spec.softcap), "it has to be 0 (none) or positive");
   }
+  CheckFinite("alibi_slopes", spec.alibi_slopes, layout.n_q_heads);
+  CheckFinite("sink_logits", spec.sink_logits, layout.n_q_heads);
 }
 
 AttentionWorkspace::AttentionWorkspace(const HeadLayout& widest, size_t n_ctx, size_t n_threads)

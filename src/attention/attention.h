@@ -20,6 +20,11 @@ struct AttentionSpec {
   size_t window = 0;     // W keys (q - k < W); 0: all
   float softcap = 0.0f;  // s = cap * tanh(s / cap) after scaling; 0: none
   bool causal = true;    // keys up to the query's own position
+  // [n_q_heads] or null. ALiBi (arXiv 2108.12409): s -= slope * |query position - key position|.
+  const float* alibi_slopes = nullptr;
+  // [n_q_heads] or null. Learned sinks: a logit that takes part in the row's softmax and has no
+  // value, so that the weights of the keys sum to less than one.
+  const float* sink_logits = nullptr;
   // How the kernels multiply the codes of an int8 cache: one that is exact in this module
   // (simd/probe.h). All give the same bits.
   DotForm dot_form = DotForm::kWide;
@@ -28,6 +33,15 @@ struct AttentionSpec {
 // Throws Error(kBadOption) naming the field that no kernel can honour. Kernels take specs that
 // passed.
 void CheckAttentionSpec(const AttentionSpec& spec);
+
+// What is added to the scores, after scale and softcap: mask value [head][t][key] at values + head
+// * head_stride + t * row_stride + key, for keys in [0, n_kv). -inf excludes a key, whatever it
+// scored.
+struct AttentionMask {
+  const float* values = nullptr;  // null: nothing is added
+  size_t head_stride = 0;         // 0: the same for all query heads
+  size_t row_stride = 0;          // 0: the same for all query rows (padding)
+};
 
 // Query row t stands at position pos0 + t and attends rows [0, n_kv) of the cache that the mask
 // admits; row r holds position r. A fully masked row gives zeros.
@@ -40,6 +54,9 @@ struct AttentionArgs {
   size_t n_kv = 0;       // live rows, those of this call included
   float* out = nullptr;  // [n_tokens, n_q_heads, d_v], rows out_stride elements apart
   size_t out_stride = 0;
+  // Prefix-LM: queries below this position attend every key below it, causal or not.
+  size_t n_prefix = 0;
+  AttentionMask mask = {};
 };
 
 // Both fast kernels take keys in chunks of this many, at multiples of it, and merge the chunks in

@@ -217,9 +217,12 @@ void ScoreKeys(const Chunk& chunk) {
 
 // Everything that turns dot products into the scores that the softmax sees joins here: scores of
 // one row and keys [keys.begin, keys.end), padded to whole vectors.
-void TransformScores(const AttentionSpec& spec, KeyRange keys, float* scores) {
-  if (spec.softcap != 0.0f)
-    SoftcapScores(spec.softcap, scores, CeilDiv(keys.end - keys.begin, 4), 4);
+void TransformScores(const AttentionSpec& spec, const RowBias& bias, KeyRange keys, float* scores) {
+  const size_t n_keys = keys.end - keys.begin;
+  const size_t n_vecs = CeilDiv(n_keys, 4);
+  if (spec.softcap != 0.0f) SoftcapScores(spec.softcap, scores, n_vecs, 4);
+  if (bias.alibi_slope != 0.0f) AddAlibi(bias.alibi_slope, bias.pos, keys.begin, scores, n_vecs);
+  if (bias.mask != nullptr) AddMask(bias.mask + keys.begin, scores, n_keys);
 }
 
 // Scores of one row -> weights, and max and sum of its partial. `group`: what the rows of its group
@@ -232,7 +235,7 @@ void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
   const size_t n_vecs = own.begin < own.end ? CeilDiv(own.end - begin, 4) : 0;
   const size_t end = begin + 4 * n_vecs;
   if (n_vecs != 0) {
-    TransformScores(chunk.spec, {begin, own.end}, at(begin));
+    TransformScores(chunk.spec, chunk.rows.biases[row], {begin, own.end}, at(begin));
     std::fill(at(begin), at(own.begin), kMaskedScore);
     std::fill(at(own.end), at(end), kMaskedScore);
   }
@@ -334,9 +337,15 @@ void MergePartial(const float* partial, size_t d_v, float* total) noexcept {
   }
 }
 
-void FinishRow(const float* total, size_t d_v, float* out) noexcept {
-  const float inverse = InverseSum({total[0], total[1]});
-  for (size_t i = 0; i < d_v; ++i) out[i] = total[kPartialHeader + i] * inverse;
+void FinishRow(const AttentionSpec& spec, size_t q_head, const float* total, float* out) noexcept {
+  float factor = InverseSum({total[0], total[1]});
+  if (spec.sink_logits != nullptr && factor != 0.0f) {
+    // A key without a value: its weight only joins the sum.
+    SoftmaxState state{total[0], total[1]};
+    const MergeFactors factors = MergeSoftmax({spec.sink_logits[q_head], 1.0f}, state);
+    factor = hn::GetLane(factors.into) * InverseSum(state);
+  }
+  for (size_t i = 0; i < spec.layout.d_v; ++i) out[i] = total[kPartialHeader + i] * factor;
 }
 
 }  // namespace headlight

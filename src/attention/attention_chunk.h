@@ -13,12 +13,33 @@
 
 namespace headlight {
 
+// What is added to the scores of one query row.
+struct RowBias {
+  const float* mask = nullptr;  // [n_kv] or null
+  float alibi_slope = 0.0f;
+  size_t pos = 0;
+};
+
+// Of query head q_head at row t of the call.
+inline RowBias BiasOf(const AttentionSpec& spec, const AttentionArgs& args, size_t q_head,
+                      size_t t) {
+  RowBias bias;
+  const AttentionMask& mask = args.mask;
+  if (mask.values != nullptr) {
+    bias.mask = mask.values + q_head * mask.head_stride + t * mask.row_stride;
+  }
+  if (spec.alibi_slopes != nullptr) bias.alibi_slope = spec.alibi_slopes[q_head];
+  bias.pos = args.pos0 + t;
+  return bias;
+}
+
 // Query rows of one KV head: row i is one query head at one position, its query in scratch.q by
 // PrepareQueries.
 struct ChunkRows {
-  const KeyRange* keys;  // [n_rows] what each admits of the chunk, maybe nothing; neither bound
-                         // decreases with i
-  size_t n_rows;         // 1..kBlockRows
+  const RowBias* biases;  // [n_rows]
+  const KeyRange* keys;   // [n_rows] what each admits of the chunk, maybe nothing; neither bound
+                          // decreases with i
+  size_t n_rows;          // 1..kBlockRows
   float* partials;  // out [n_rows, PartialFloats(d_v)], rows partial_stride floats apart: max, sum,
                     // -, -, acc
   size_t partial_stride;
@@ -37,8 +58,8 @@ void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRow
 // Joins the partial of a later chunk of the same row into total; both [PartialFloats(d_v)].
 void MergePartial(const float* partial, size_t d_v, float* total) noexcept;
 
-// out[d_v] = acc / sum.
-void FinishRow(const float* total, size_t d_v, float* out) noexcept;
+// out[d_v] = acc / sum, the sum with query head q_head's sink if there are sinks.
+void FinishRow(const AttentionSpec& spec, size_t q_head, const float* total, float* out) noexcept;
 
 }  // namespace headlight
 

@@ -30,7 +30,11 @@ void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
     PrepareQueries(spec, args.kv->format().k, {q, n_rows * layout.d_qk}, 0, scratch);
     KeyRange keys[kBlockRows];
     std::fill_n(keys, n_rows, in_chunk);
-    const ChunkRows rows{keys, n_rows, partials.first + head * partials.head_stride,
+    RowBias biases[kBlockRows];
+    for (size_t i = 0; i < n_rows; ++i) {
+      biases[i] = BiasOf(spec, args, kv_head * n_heads + head + i, 0);
+    }
+    const ChunkRows rows{biases, keys, n_rows, partials.first + head * partials.head_stride,
                          partials.head_stride};
     AttendChunk(spec, args.kv->head(kv_head), rows, scratch);
   }
@@ -41,7 +45,7 @@ void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
 void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
                      AttentionWorkspace& workspace, ThreadPool& pool) noexcept {
   const HeadLayout& layout = spec.layout;
-  const KeyRange all = KeysOf(spec, args.pos0, args.n_kv);
+  const KeyRange all = KeysOf(spec, args, args.pos0);
   if (all.begin == all.end) {
     std::fill_n(args.out, layout.out_width(), 0.0f);
     return;
@@ -66,7 +70,7 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
     for (size_t chunk = 1; chunk < n_chunks; ++chunk) {
       MergePartial(total + chunk * partial_floats, layout.d_v, total);
     }
-    FinishRow(total, layout.d_v, args.out + head * layout.d_v);
+    FinishRow(spec, head, total, args.out + head * layout.d_v);
   }
 }
 

@@ -10,8 +10,16 @@
 namespace headlight {
 namespace {
 
-bool Admits(const AttentionSpec& spec, size_t query_pos, size_t key_pos) {
-  if (spec.causal && key_pos > query_pos) return false;
+// Query head q_head at row t of the call.
+struct QueryRow {
+  size_t t;
+  size_t q_head;
+};
+
+bool Admits(const AttentionSpec& spec, const AttentionArgs& args, size_t query_pos,
+            size_t key_pos) {
+  const bool both_in_prefix = query_pos < args.n_prefix && key_pos < args.n_prefix;
+  if (spec.causal && key_pos > query_pos && !both_in_prefix) return false;
   if (spec.window == 0 || key_pos >= query_pos) return true;
   return query_pos - key_pos < spec.window;
 }
@@ -41,39 +49,53 @@ double Score(const AttentionSpec& spec, const std::vector<double>& query, const 
   return spec.softcap == 0.0f ? score : spec.softcap * std::tanh(score / spec.softcap);
 }
 
-// q [d_qk], out [d_v]: one query head at position pos.
-void AttendRow(const AttentionSpec& spec, const KvHeadView& kv, size_t n_kv, size_t pos,
-               const float* q, float* out) {
+// What is added to the score of query head q_head, row t, and a key.
+double Bias(const AttentionSpec& spec, const AttentionArgs& args, const QueryRow& row, size_t key) {
+  double bias = 0.0;
+  if (spec.alibi_slopes != nullptr) {
+    const double distance = static_cast<double>(args.pos0 + row.t) - static_cast<double>(key);
+    bias -= static_cast<double>(spec.alibi_slopes[row.q_head]) * std::fabs(distance);
+  }
+  const AttentionMask& mask = args.mask;
+  if (mask.values != nullptr) {
+    bias += mask.values[row.q_head * mask.head_stride + row.t * mask.row_stride + key];
+  }
+  return bias;
+}
+
+void AttendRow(const AttentionSpec& spec, const AttentionArgs& args, const QueryRow& row) {
+  const HeadLayout& layout = spec.layout;
+  const KvHeadView kv = args.kv->head(row.q_head / layout.n_q_per_kv());
+  const float* q = args.q + row.t * args.q_stride + row.q_head * layout.d_qk;
+  float* out = args.out + row.t * args.out_stride + row.q_head * layout.d_v;
   const std::vector<double> query = QueryOf(spec, kv.format.k, q);
-  std::vector<double> scores(n_kv, -std::numeric_limits<double>::infinity());
-  double max = -std::numeric_limits<double>::infinity();
-  for (size_t key = 0; key < n_kv; ++key) {
-    if (!Admits(spec, pos, key)) continue;
-    scores[key] = Score(spec, query, kv, key);
+  constexpr double kMasked = -std::numeric_limits<double>::infinity();
+  std::vector<double> scores(args.n_kv, kMasked);
+  double max = kMasked;
+  for (size_t key = 0; key < args.n_kv; ++key) {
+    if (!Admits(spec, args, args.pos0 + row.t, key)) continue;
+    scores[key] = Score(spec, query, kv, key) + Bias(spec, args, row, key);
     max = std::fmax(max, scores[key]);
   }
   double sum = 0.0;
-  std::vector<double> acc(spec.layout.d_v, 0.0);
-  for (size_t key = 0; key < n_kv; ++key) {
-    if (!Admits(spec, pos, key)) continue;
+  std::vector<double> acc(layout.d_v, 0.0);
+  for (size_t key = 0; key < args.n_kv; ++key) {
+    if (scores[key] == kMasked) continue;
     const double weight = std::exp(scores[key] - max);
     sum += weight;
     for (size_t i = 0; i < acc.size(); ++i) acc[i] += weight * kv.ValueAt(key, i);
   }
+  if (spec.sink_logits != nullptr) sum += std::exp(spec.sink_logits[row.q_head] - max);
+  // No key at all: zeros, with or without a sink.
   for (size_t i = 0; i < acc.size(); ++i)
-    out[i] = sum == 0.0 ? 0.0f : static_cast<float>(acc[i] / sum);
+    out[i] = max == kMasked ? 0.0f : static_cast<float>(acc[i] / sum);
 }
 
 }  // namespace
 
 void AttentionReference(const AttentionSpec& spec, const AttentionArgs& args) {
-  const HeadLayout& layout = spec.layout;
   for (size_t t = 0; t < args.n_tokens; ++t) {
-    for (size_t h = 0; h < layout.n_q_heads; ++h) {
-      const float* q = args.q + t * args.q_stride + h * layout.d_qk;
-      float* out = args.out + t * args.out_stride + h * layout.d_v;
-      AttendRow(spec, args.kv->head(h / layout.n_q_per_kv()), args.n_kv, args.pos0 + t, q, out);
-    }
+    for (size_t h = 0; h < spec.layout.n_q_heads; ++h) AttendRow(spec, args, {t, h});
   }
 }
 

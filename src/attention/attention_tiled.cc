@@ -25,7 +25,7 @@ struct Block {
   size_t QHead(size_t i) const {
     return kv_head * spec.layout.n_q_per_kv() + (first_row + i) % spec.layout.n_q_per_kv();
   }
-  KeyRange Keys(size_t i) const { return KeysOf(spec, args.pos0 + Token(i), args.n_kv); }
+  KeyRange Keys(size_t i) const { return KeysOf(spec, args, args.pos0 + Token(i)); }
 };
 
 void AttendBlock(const Block& block, const AttentionScratch& scratch) {
@@ -33,10 +33,12 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   const AttentionArgs& args = block.args;
   const KvHeadView kv = args.kv->head(block.kv_head);
   KeyRange keys[kBlockRows];
+  RowBias biases[kBlockRows];
   for (size_t i = 0; i < block.n_rows; ++i) {
     const float* q = args.q + block.Token(i) * args.q_stride + block.QHead(i) * layout.d_qk;
     PrepareQueries(block.spec, kv.format.k, {q, layout.d_qk}, i, scratch);
     keys[i] = block.Keys(i);
+    biases[i] = BiasOf(block.spec, args, block.QHead(i), block.Token(i));
   }
   const KeyRange all{keys[0].begin, keys[block.n_rows - 1].end};
   const size_t stride = PartialFloats(layout.d_v);
@@ -47,8 +49,8 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
     for (size_t i = 0; i < block.n_rows; ++i)
       in_chunk[i] = Within(keys[i], start, start + kDecodeChunk);
     const bool is_first = start <= all.begin;
-    const ChunkRows rows{in_chunk, block.n_rows, is_first ? scratch.totals : scratch.partials,
-                         stride};
+    const ChunkRows rows{biases, in_chunk, block.n_rows,
+                         is_first ? scratch.totals : scratch.partials, stride};
     AttendChunk(block.spec, kv, rows, scratch);
     for (size_t i = 0; i < block.n_rows && !is_first; ++i) {
       MergePartial(scratch.partials + i * stride, layout.d_v, scratch.totals + i * stride);
@@ -56,7 +58,7 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   }
   for (size_t i = 0; i < block.n_rows; ++i) {
     float* out = args.out + block.Token(i) * args.out_stride + block.QHead(i) * layout.d_v;
-    FinishRow(scratch.totals + i * stride, layout.d_v, out);
+    FinishRow(block.spec, block.QHead(i), scratch.totals + i * stride, out);
   }
 }
 

@@ -18,8 +18,9 @@ struct KeyRange {
 
 // Rows that a query at `pos` admits out of [0, n_kv). Both bounds grow with pos, so queries at
 // pos_first..pos_last together admit [KeysOf(pos_first).begin, KeysOf(pos_last).end).
-inline KeyRange KeysOf(const AttentionSpec& spec, size_t pos, size_t n_kv) {
-  const size_t end = spec.causal ? std::min(n_kv, pos + 1) : n_kv;
+inline KeyRange KeysOf(const AttentionSpec& spec, const AttentionArgs& args, size_t pos) {
+  const size_t seen = pos < args.n_prefix ? args.n_prefix : pos + 1;
+  const size_t end = spec.causal ? std::min(args.n_kv, seen) : args.n_kv;
   const size_t begin = spec.window == 0 || pos < spec.window ? 0 : pos - spec.window + 1;
   return {std::min(begin, end), end};
 }

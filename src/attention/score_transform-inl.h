@@ -20,6 +20,29 @@ inline void SoftcapScores(float cap, float* scores, size_t n, size_t stride) {
   }
 }
 
+// s -= slope * |pos - key| in place for n vectors from `key` on. Positions are exact below 2^24.
+inline void AddAlibi(float slope, size_t pos, size_t key, float* scores, size_t n) {
+  constexpr F32x4 kF32;
+  const VecF32 factor = hn::Set(kF32, -slope);
+  const VecF32 four = hn::Set(kF32, 4.0f);
+  VecF32 distance =
+      hn::Iota(kF32, static_cast<float>(static_cast<double>(key) - static_cast<double>(pos)));
+  for (size_t i = 0; i < n; ++i) {
+    const VecF32 bias = hn::Mul(hn::Abs(distance), factor);
+    hn::Store(hn::Add(hn::Load(kF32, scores + 4 * i), bias), kF32, scores + 4 * i);
+    distance = hn::Add(distance, four);
+  }
+}
+
+// s += mask in place on n scores; whole vectors of scores are read and written.
+inline void AddMask(const float* mask, float* scores, size_t n) {
+  constexpr F32x4 kF32;
+  for (size_t i = 0; i < n; i += 4) {
+    const VecF32 bias = n - i >= 4 ? hn::LoadU(kF32, mask + i) : hn::LoadN(kF32, mask + i, n - i);
+    hn::Store(hn::Add(hn::Load(kF32, scores + i), bias), kF32, scores + i);
+  }
+}
+
 }  // namespace headlight
 
 #endif  // HEADLIGHT_ATTENTION_SCORE_TRANSFORM_INL_H_

@@ -23,6 +23,11 @@ struct AttentionCase {
   size_t window = 0;
   float softcap = 0.0f;
   bool causal = true;
+  size_t n_prefix = 0;
+  bool alibi = false;
+  bool sinks = false;
+  // 1: a mask for each head and row, a third of it -inf; 2: one row of padding for all of them.
+  int mask = 0;
   DotForm dot_form = DotForm::kWide;
   KvCacheFormat format;
   float magnitude = 1.0f;  // of queries: scores grow with it
@@ -33,7 +38,9 @@ struct AttentionCase {
            std::to_string(n_tokens) + " n_kv " + std::to_string(n_kv) + " pos0 " +
            std::to_string(pos0) + " window " + std::to_string(window) + " softcap " +
            std::to_string(softcap) + (causal ? " causal " : " bidirectional ") +
-           CacheTypeName(format.k) + "/" + CacheTypeName(format.v);
+           (alibi ? "alibi " : "") + (sinks ? "sinks " : "") + "mask " + std::to_string(mask) +
+           " prefix " + std::to_string(n_prefix) + " " + CacheTypeName(format.k) + "/" +
+           CacheTypeName(format.v);
   }
 };
 
@@ -54,6 +61,16 @@ class AttentionProblem {
     for (size_t row = 0; row < test.n_kv; ++row) {
       kv_.WriteRow(row, k_.data() + row * layout.k_width(), v_.data() + row * layout.v_width());
     }
+    for (size_t h = 0; h < layout.n_q_heads; ++h) {
+      slopes_.push_back(0.5f / static_cast<float>(h + 1));
+      sink_logits_.push_back(static_cast<float>(h) - 1.5f);
+    }
+    const size_t n_mask = test.mask == 1 ? layout.n_q_heads * test.n_tokens : 1;
+    for (size_t i = 0; i < n_mask * test.n_kv; ++i) {
+      const bool is_masked = random() % 3 == 0;
+      mask_.push_back(is_masked ? -std::numeric_limits<float>::infinity()
+                                : static_cast<float>(random() % 64) / 32.0f);
+    }
     const std::vector<float> nan(layout.k_width() + layout.v_width(),
                                  std::numeric_limits<float>::quiet_NaN());
     const std::vector<float> huge(nan.size(), 1e30f);
@@ -71,6 +88,8 @@ class AttentionProblem {
     spec.softcap = test_.softcap;
     spec.causal = test_.causal;
     spec.dot_form = test_.dot_form;
+    if (test_.alibi) spec.alibi_slopes = slopes_.data();
+    if (test_.sinks) spec.sink_logits = sink_logits_.data();
     return spec;
   }
 
@@ -92,6 +111,11 @@ class AttentionProblem {
     args.pos0 = test_.pos0 + first;
     args.kv = &kv_;
     args.n_kv = n_kv;
+    args.n_prefix = test_.n_prefix;
+    if (test_.mask == 1) {
+      args.mask = {mask_.data() + first * test_.n_kv, test_.n_tokens * test_.n_kv, test_.n_kv};
+    }
+    if (test_.mask == 2) args.mask = {mask_.data(), 0, 0};
     args.out = spaced.data();
     args.out_stride = width + kGap;
     ThreadPool pool(n_threads);
@@ -131,6 +155,8 @@ class AttentionProblem {
                 test_.layout.k_width()) /
         std::sqrt(d_qk);
     if (test_.softcap != 0.0f) score += 4.0 * test_.softcap;  // tanh: 4 ulp
+    if (test_.alibi) score += 0.5 * static_cast<double>(test_.n_kv + test_.n_tokens);
+    if (test_.mask != 0) score += 2.0;
     double value = 0.0;
     for (const float v : v_) value = std::max(value, std::fabs(static_cast<double>(v)));
     const double n_kv = static_cast<double>(test_.n_kv);
@@ -187,6 +213,9 @@ class AttentionProblem {
   std::vector<float> q_;  // [n_tokens, q_width + kGap]
   std::vector<float> k_;  // [n_kv, k_width]
   std::vector<float> v_;  // [n_kv, v_width]
+  std::vector<float> slopes_;
+  std::vector<float> sink_logits_;
+  std::vector<float> mask_;  // [n_q_heads, n_tokens, n_kv] or [n_kv]
   bool gap_untouched_ = true;
 };
 
