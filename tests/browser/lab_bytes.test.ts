@@ -171,6 +171,29 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
     );
   });
 
+  test(`a changed layout runs beside the row it came from, in every cache format${why}`, async () => {
+    await tab.type('shape-qk', '64');
+    await tab.click('try-run');
+    await until(tab, 'the run', patienceMs, () =>
+      /median of 5 rounds/.test(document.getElementById('try-status')?.textContent ?? ''),
+    );
+    const rows = await tab.run(() =>
+      [...document.querySelectorAll<HTMLElement>('[data-try]')].map(({ dataset }) => dataset.try),
+    );
+    expect(rows).toEqual(
+      ['8/4 heads, 48/64 wide', '8/4 heads, 64/64 wide'].flatMap((label) =>
+        ['f32', 'f16', 'int8'].map((cache) => `${label}, ${cache}`),
+      ),
+    );
+    // 1,024 rows of 4 heads x (48 + 64) x 4 bytes.
+    expect((await texts(tab, '#try-table td:nth-child(3)'))[0]).toBe('1.75 MiB');
+    const errors = (await texts(tab, '#try-table td:nth-child(6)')).map(Number.parseFloat);
+    expect(errors[0]).toBe(0);
+    expect(errors[2]).toBeLessThan(5);
+    expect(await textOf(tab, 'try-status')).toMatch(/times as fast for one token/);
+    await tab.click('shape-reset');
+  });
+
   test(`figures are saved in all four formats${why}`, async () => {
     const csv = await exported(tab, '#preset-export', 'csv');
     expect(csv.name).toBe('headlight-seedA1.csv');

@@ -6,14 +6,16 @@ import { choiceFromFiles, defaultChoice } from '../shared/model_source.js';
 import { Toast } from '../shared/toast.js';
 import { BytesSection } from './bytes/bytes_section.js';
 import { HandSection } from './hand/hand_section.js';
+import { Kernels } from './kernels.js';
 import { pageState } from './url_state.js';
 
 export class LabPage {
   #toast = new Toast(byId('toast', HTMLElement));
   #state = pageState();
   #failed = (message: string) => this.#toast.show(message);
-  #hand = new HandSection(this.#state, this.#failed);
-  #bytes = new BytesSection(this.#state, this.#failed);
+  #kernels = new Kernels();
+  #hand = new HandSection(this.#state, this.#kernels, this.#failed);
+  #bytes = new BytesSection(this.#state, this.#kernels, this.#failed);
 
   async start(): Promise<void> {
     const files = byId('model-files', HTMLInputElement);

@@ -10,7 +10,8 @@
 //   bytes      preset; preset-table (tr[data-row]; .exact, small), findings, loss-chart ([data-point]), loss-detail,
 //              shape-H/-G/-qk/-v/-L/-D/-F/-V/-n (fields; sliders have "-slider"), shape-w, shape-c, shape-reset,
 //              cost-parameters, cost-file, cost-kv-token, cost-kv, cost-flops, cost-moved, cost-rates, measure-device,
-//              key-notes, item-chart ([data-item]); tensor-tokens, tensor-article, tensor-table ([data-tensor]), tensor-notes; conc-memory, conc-weights, conc-workspace, conc-tokens, conc-unit,
+//              key-notes, item-chart ([data-item]); try-run, try-status, try-table ([data-try]);
+//              tensor-tokens, tensor-article, tensor-table ([data-tensor]), tensor-notes; conc-memory, conc-weights, conc-workspace, conc-tokens, conc-unit,
 //              conc-list ([data-conc]; .conc-n)
 //   exports    [data-export="svg|png|csv|json"]
 import { byId } from '../shared/dom.js';

@@ -3,11 +3,13 @@ import { inspectModel } from 'headlight-wasm';
 import { layoutPreset, PRESET_NAMES, type Preset, shapeOfModel } from 'headlight-wasm/lab';
 import { byId } from '../../shared/dom.js';
 import type { ModelChoice } from '../../shared/model_source.js';
+import type { Kernels } from '../kernels.js';
 import type { UrlState } from '../url_state.js';
 import { Calculator } from './calculator.js';
 import { ConcurrencyView } from './concurrency_view.js';
 import { PresetView } from './preset_view.js';
 import { TensorView } from './tensor_view.js';
+import { TryView } from './try_view.js';
 
 const loadedName = 'loaded';
 const defaultPreset = 'seedA1';
@@ -22,13 +24,15 @@ export class BytesSection {
   #select = byId('preset', HTMLSelectElement);
   #failed: (message: string) => void;
 
-  constructor(state: UrlState, failed: (message: string) => void) {
+  constructor(state: UrlState, kernels: Kernels, failed: (message: string) => void) {
     this.#state = state;
     this.#failed = failed;
     const concurrency = new ConcurrencyView(state, failed);
     const tensors = new TensorView(state, { showArticle: () => this.#showArticle(), failed });
+    const run = new TryView(kernels, failed);
     this.#calculator = new Calculator(state, {
-      changed: (cost, shape) => {
+      changed: (cost, shape, base) => {
+        run.show(shape, base);
         concurrency.showOwn(cost);
         tensors.show(shape);
       },

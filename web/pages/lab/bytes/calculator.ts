@@ -63,7 +63,7 @@ function stateKey(field: ShapeField): string {
 
 export interface CalculatorActions {
   /** The layout or its cost changed. */
-  changed(cost: LayoutCost, shape: ModelShape): void;
+  changed(cost: LayoutCost, shape: ModelShape, base: ModelShape): void;
   failed(message: string): void;
 }
 
@@ -171,7 +171,7 @@ export class Calculator {
       return;
     }
     this.#show(this.#cost, shape, weights, cache);
-    this.#actions.changed(this.#cost, shape);
+    this.#actions.changed(this.#cost, shape, this.#base);
   }
 
   #show(cost: LayoutCost, shape: ModelShape, weights: WeightType, cache: LayoutCacheType): void {

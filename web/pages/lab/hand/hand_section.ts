@@ -1,5 +1,5 @@
 // The section "One head by hand": its parts share the worker with the kernels.
-import { Kernels } from '../kernels.js';
+import type { Kernels } from '../kernels.js';
 import type { UrlState } from '../url_state.js';
 import { Online } from './online.js';
 import { Saturation } from './saturation.js';
@@ -10,8 +10,7 @@ import { TwoHeads } from './two_heads.js';
 export class HandSection {
   #parts: readonly { update(): Promise<void> }[];
 
-  constructor(state: UrlState, failed: (message: string) => void) {
-    const kernels = new Kernels();
+  constructor(state: UrlState, kernels: Kernels, failed: (message: string) => void) {
     const online = new Online(state, kernels, failed);
     const seven = new SevenTokens(state, kernels, {
       failed,
