@@ -16,8 +16,10 @@ namespace headlight {
 
 struct AttentionSpec {
   HeadLayout layout;
-  float scale = 0.0f;    // multiplies q.k; usually 1 / sqrt(d_qk)
-  size_t window = 0;     // W keys (q - k < W); 0: all
+  float scale = 0.0f;  // multiplies q.k; usually 1 / sqrt(d_qk)
+  size_t window = 0;   // W keys (q - k < W); 0: all
+  // With a window: keys below this position stay admitted when the window has left them behind.
+  size_t n_sinks = 0;
   float softcap = 0.0f;  // s = cap * tanh(s / cap) after scaling; 0: none
   bool causal = true;    // keys up to the query's own position
   // [n_q_heads] or null. ALiBi (arXiv 2108.12409): s -= slope * |query position - key position|.

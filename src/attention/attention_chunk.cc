@@ -238,6 +238,8 @@ void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
     TransformScores(chunk.spec, chunk.rows.biases[row], {begin, own.end}, at(begin));
     std::fill(at(begin), at(own.begin), kMaskedScore);
     std::fill(at(own.end), at(end), kMaskedScore);
+    const KeyRange hole = chunk.rows.biases[row].hole;
+    if (hole.begin < hole.end) std::fill(at(hole.begin), at(hole.end), kMaskedScore);
   }
   const SoftmaxState state = UpdateSoftmax(at(begin), n_vecs);
   std::fill(at(group.begin), at(begin), 0.0f);

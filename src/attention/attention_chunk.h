@@ -13,8 +13,10 @@
 
 namespace headlight {
 
-// What is added to the scores of one query row.
+// What happens to the scores of one query row: what is added, and which keys of the chunk inside
+// its range it does not admit.
 struct RowBias {
+  KeyRange hole{0, 0};
   const float* mask = nullptr;  // [n_kv] or null
   float alibi_slope = 0.0f;
   size_t pos = 0;

@@ -21,7 +21,8 @@ struct HeadPartials {
 
 // Rows `in_chunk` of the cache against all query heads of kv_head.
 void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv_head,
-                 KeyRange in_chunk, const AttentionScratch& scratch, HeadPartials partials) {
+                 const ChunkKeys& in_chunk, const AttentionScratch& scratch,
+                 HeadPartials partials) {
   const HeadLayout& layout = spec.layout;
   const size_t n_heads = layout.n_q_per_kv();
   for (size_t head = 0; head < n_heads; head += kBlockRows) {
@@ -29,10 +30,11 @@ void AttendHeads(const AttentionSpec& spec, const AttentionArgs& args, size_t kv
     const float* q = args.q + (kv_head * n_heads + head) * layout.d_qk;
     PrepareQueries(spec, args.kv->format().k, {q, n_rows * layout.d_qk}, 0, scratch);
     KeyRange keys[kBlockRows];
-    std::fill_n(keys, n_rows, in_chunk);
+    std::fill_n(keys, n_rows, in_chunk.hull);
     RowBias biases[kBlockRows];
     for (size_t i = 0; i < n_rows; ++i) {
       biases[i] = BiasOf(spec, args, kv_head * n_heads + head + i, 0);
+      biases[i].hole = in_chunk.hole;
     }
     const ChunkRows rows{biases, keys, n_rows, partials.first + head * partials.head_stride,
                          partials.head_stride};
@@ -46,20 +48,19 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
                      AttentionWorkspace& workspace, ThreadPool& pool) noexcept {
   const HeadLayout& layout = spec.layout;
   const KeyRange all = KeysOf(spec, args, args.pos0);
-  if (all.begin == all.end) {
+  const ChunkWalk walk(spec, all);
+  const size_t n_chunks = walk.n_chunks;
+  if (n_chunks == 0) {
     std::fill_n(args.out, layout.out_width(), 0.0f);
     return;
   }
-  const size_t first_chunk = all.begin / kDecodeChunk;
-  const size_t n_chunks = CeilDiv(all.end, kDecodeChunk) - first_chunk;
   const size_t partial_floats = PartialFloats(layout.d_v);
   const size_t head_stride = n_chunks * partial_floats;
   float* partials = workspace.partials();  // [n_q_heads, n_chunks, partial_floats]
   pool.ParallelFor(n_chunks * layout.n_kv_heads, [&](size_t task, size_t thread) {
     const size_t kv_head = task / n_chunks;
     const size_t chunk = task % n_chunks;
-    const size_t start = (first_chunk + chunk) * kDecodeChunk;
-    AttendHeads(spec, args, kv_head, Within(all, start, start + kDecodeChunk),
+    AttendHeads(spec, args, kv_head, ChunkKeysOf(spec, all, walk.Start(chunk)),
                 AttentionScratch(layout, workspace.thread_scratch(thread)),
                 {partials + kv_head * layout.n_q_per_kv() * head_stride + chunk * partial_floats,
                  head_stride});

@@ -21,7 +21,7 @@ bool Admits(const AttentionSpec& spec, const AttentionArgs& args, size_t query_p
   const bool both_in_prefix = query_pos < args.n_prefix && key_pos < args.n_prefix;
   if (spec.causal && key_pos > query_pos && !both_in_prefix) return false;
   if (spec.window == 0 || key_pos >= query_pos) return true;
-  return query_pos - key_pos < spec.window;
+  return query_pos - key_pos < spec.window || key_pos < spec.n_sinks;
 }
 
 // A query as it meets the keys: scaled and, for int8 keys, rounded to 127ths of its largest

@@ -43,12 +43,20 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   const KeyRange all{keys[0].begin, keys[block.n_rows - 1].end};
   const size_t stride = PartialFloats(layout.d_v);
   std::fill_n(scratch.totals, block.n_rows * stride, 0.0f);
-  size_t start = all.begin == all.end ? all.end : all.begin / kDecodeChunk * kDecodeChunk;
-  for (; start < all.end; start += kDecodeChunk) {
+  const ChunkWalk walk(block.spec, all);
+  for (size_t chunk = 0; chunk < walk.n_chunks; ++chunk) {
     KeyRange in_chunk[kBlockRows];
-    for (size_t i = 0; i < block.n_rows; ++i)
-      in_chunk[i] = Within(keys[i], start, start + kDecodeChunk);
-    const bool is_first = start <= all.begin;
+    size_t end = 0;
+    for (size_t i = 0; i < block.n_rows; ++i) {
+      ChunkKeys own = ChunkKeysOf(block.spec, keys[i], walk.Start(chunk));
+      // Bounds that do not decrease: past where its window left the chunk to the sinks, a row
+      // computes what the rows before it do, and drops it.
+      if (own.hull.end < end) own = {{own.hull.begin, end}, {own.hull.end, end}};
+      end = own.hull.end;
+      in_chunk[i] = own.hull;
+      biases[i].hole = own.hole;
+    }
+    const bool is_first = chunk == 0;
     const ChunkRows rows{biases, in_chunk, block.n_rows,
                          is_first ? scratch.totals : scratch.partials, stride};
     AttendChunk(block.spec, kv, rows, scratch);

@@ -19,7 +19,7 @@ constexpr KvCacheFormat kFormats[] = {{CacheType::kF32, CacheType::kF32},
 
 // Each alone, and all together with a window and a softcap.
 std::vector<AttentionCase> Variants(const AttentionCase& test) {
-  std::vector<AttentionCase> cases(7, test);
+  std::vector<AttentionCase> cases(10, test);
   cases[0].alibi = true;
   cases[1].sinks = true;
   cases[2].mask = 1;
@@ -27,11 +27,18 @@ std::vector<AttentionCase> Variants(const AttentionCase& test) {
   cases[4].n_prefix = test.pos0 + test.n_tokens / 2 + 1;
   cases[5].alibi = true;
   cases[5].causal = false;
+  const size_t windows[] = {5, 61, 200};
+  const size_t sinks[] = {4, 3, 270};  // the last one reaches into the second chunk
+  for (size_t i = 0; i < 3; ++i) {
+    cases[7 + i].window = windows[i];
+    cases[7 + i].n_sinks = sinks[i];
+  }
   AttentionCase& all = cases[6];
   all.alibi = all.sinks = true;
   all.mask = 1;
   all.n_prefix = test.pos0 + 3;
   all.window = 70;
+  all.n_sinks = 5;
   all.softcap = 3.0f;
   return cases;
 }
@@ -138,6 +145,42 @@ TEST_CASE("attention: positions of a prefix see each other, later ones are causa
   Toy toy(5, 5);
   toy.args.n_prefix = 3;
   toy.CheckAll({1.0f, 1.0f, 1.0f, 1.5f, 2.0f});
+}
+
+TEST_CASE("attention: the first keys stay when the window has left them, and are counted once") {
+  Toy toy(8, 8);
+  toy.spec.window = 2;
+  toy.spec.n_sinks = 2;  // rows 0 and 1, then two of the window
+  toy.CheckAll({0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 3.5f});
+  Toy last(1, 8);
+  last.spec.window = 3;
+  last.spec.n_sinks = 2;
+  last.CheckAll({3.8f});
+  last.spec.window = 0;  // without a window there is nothing to stay behind
+  last.CheckAll({3.5f});
+}
+
+TEST_CASE(
+    "attention: a window that left its chunk and long prompts with sinks equal the reference") {
+  for (const KvCacheFormat& format : kFormats) {
+    for (const size_t n_sinks : {1u, 4u, 255u, 256u, 300u}) {
+      AttentionCase test;
+      test.layout = {4, 2, 16, 24};
+      test.format = format;
+      test.n_kv = test.n_tokens = 700;
+      test.window = 30;
+      test.n_sinks = n_sinks;
+      CAPTURE(test.Name());
+      AttentionProblem problem(test);
+      const std::vector<float> tiled = problem.Run(AttentionKernel::kTiled);
+      CHECK(MaxDifference(tiled, problem.Run(AttentionKernel::kReference)) <= problem.Tolerance());
+      for (const size_t t : {31u, 260u, 285u, 300u, 330u, 540u, 699u}) {
+        const std::vector<float> one = problem.RunTokens(AttentionKernel::kDecode, t, 1, t + 1);
+        CHECK(std::memcmp(one.data(), tiled.data() + t * one.size(), one.size() * sizeof(float)) ==
+              0);
+      }
+    }
+  }
 }
 
 TEST_CASE("attention: a mask excludes keys and shifts scores after the softcap") {

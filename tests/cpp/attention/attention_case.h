@@ -24,6 +24,7 @@ struct AttentionCase {
   float softcap = 0.0f;
   bool causal = true;
   size_t n_prefix = 0;
+  size_t n_sinks = 0;
   bool alibi = false;
   bool sinks = false;
   // 1: a mask for each head and row, a third of it -inf; 2: one row of padding for all of them.
@@ -39,8 +40,8 @@ struct AttentionCase {
            std::to_string(pos0) + " window " + std::to_string(window) + " softcap " +
            std::to_string(softcap) + (causal ? " causal " : " bidirectional ") +
            (alibi ? "alibi " : "") + (sinks ? "sinks " : "") + "mask " + std::to_string(mask) +
-           " prefix " + std::to_string(n_prefix) + " " + CacheTypeName(format.k) + "/" +
-           CacheTypeName(format.v);
+           " first " + std::to_string(n_sinks) + " prefix " + std::to_string(n_prefix) + " " +
+           CacheTypeName(format.k) + "/" + CacheTypeName(format.v);
   }
 };
 
@@ -85,6 +86,7 @@ class AttentionProblem {
     spec.layout = test_.layout;
     spec.scale = 1.0f / std::sqrt(static_cast<float>(test_.layout.d_qk));
     spec.window = test_.window;
+    spec.n_sinks = test_.n_sinks;
     spec.softcap = test_.softcap;
     spec.causal = test_.causal;
     spec.dot_form = test_.dot_form;
