@@ -7,6 +7,7 @@ import { knownSha256 } from '../../web/pages/bench/known_answer.js';
 import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { dropFile, patienceMs } from './support/chat.js';
+import { expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
 const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
@@ -50,11 +51,7 @@ describe.each(settings)('bench page, $title', ({ engine, isolation }) => {
 
   afterEach(async () => {
     if (skip) return;
-    expect(await tab.problems(), 'console').toEqual([]);
-    const foreign = (await tab.requests()).filter(
-      (url) => !url.startsWith(server.url) && !url.startsWith('data:') && !url.startsWith('blob:'),
-    );
-    expect(foreign, 'requests to others').toEqual([]);
+    await expectQuiet(tab, server.url);
   });
 
   test(`a run that is stopped measures nothing and leaves a page that works${why}`, async () => {

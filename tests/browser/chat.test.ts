@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { answerFinished, ask, dropFile, openChat, patienceMs, send } from './support/chat.js';
+import { expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
 const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
@@ -60,11 +61,7 @@ describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
 
   afterEach(async () => {
     if (skip) return;
-    expect(await tab.problems(), 'console').toEqual([]);
-    const foreign = (await tab.requests()).filter(
-      (url) => !url.startsWith(server.url) && !url.startsWith('data:') && !url.startsWith('blob:'),
-    );
-    expect(foreign, 'requests to others').toEqual([]);
+    await expectQuiet(tab, server.url);
   });
 
   test(`the default model loads by itself and recalls a fact of the conversation${why}`, async () => {

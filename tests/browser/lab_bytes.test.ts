@@ -6,6 +6,7 @@ import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { dropFile, patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
 const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
@@ -35,14 +36,7 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
 
   afterEach(async () => {
     if (skip) return;
-    expect(await tab.problems(), 'console').toEqual([]);
-    const foreign = (await tab.requests()).filter(
-      (address) =>
-        !address.startsWith(server.url) &&
-        !address.startsWith('data:') &&
-        !address.startsWith('blob:'),
-    );
-    expect(foreign, 'requests to others').toEqual([]);
+    await expectQuiet(tab, server.url);
   });
 
   test(`the first table stands there, ours beside the printed figures${why}`, async () => {
@@ -211,15 +205,6 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
   });
 
   test(`nothing is wider than a phone${why}`, async () => {
-    for (const width of [390, 320]) {
-      await tab.resize(width, 800);
-      await until(
-        tab,
-        `a page that fits ${width} pixels`,
-        patienceMs,
-        () => document.documentElement.scrollWidth <= innerWidth,
-      );
-    }
-    await tab.resize(1280, 900);
+    await expectFitsPhones(tab);
   });
 });

@@ -7,6 +7,7 @@ import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
 const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
@@ -49,11 +50,7 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
 
   afterEach(async () => {
     if (skip) return;
-    expect(await tab.problems(), 'console').toEqual([]);
-    const foreign = (await tab.requests()).filter(
-      (url) => !url.startsWith(server.url) && !url.startsWith('data:') && !url.startsWith('blob:'),
-    );
-    expect(foreign, 'requests to others').toEqual([]);
+    await expectQuiet(tab, server.url);
   });
 
   test(`the article's matrices, step by step${why}`, async () => {
@@ -207,15 +204,6 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
   });
 
   test(`nothing is wider than a phone${why}`, async () => {
-    for (const width of [390, 320]) {
-      await tab.resize(width, 800);
-      await until(
-        tab,
-        `a page that fits ${width} pixels`,
-        patienceMs,
-        () => document.documentElement.scrollWidth <= innerWidth,
-      );
-    }
-    await tab.resize(1280, 900);
+    await expectFitsPhones(tab);
   });
 });

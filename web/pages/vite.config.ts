@@ -22,13 +22,28 @@ const knownPages: readonly SitePage[] = [
   { id: 'bench', title: 'Bench', path: 'bench/' },
 ];
 
-/** Fills `<!-- site-nav -->`. With one page there is nothing to navigate, and nothing is shown. */
-function siteNavigation(pages: readonly SitePage[]): Plugin {
+const brandMark = `<svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
+          <path
+            class="logo-lens"
+            d="M12.5 7C6.8 7 3.5 10.9 3.5 16s3.3 9 9 9c2.6 0 4.2-4 4.2-9s-1.6-9-4.2-9Z"
+          />
+          <path class="logo-beams" d="m21 10.3 7.3-2.3M21.6 16h8M21 21.7l7.3 2.3" />
+        </svg>`;
+
+/**
+ * Fills `<!-- site-brand -->` and `<!-- site-nav -->`. With one page there is nothing to navigate, and no navigation is
+ * shown.
+ */
+function siteHeader(pages: readonly SitePage[]): Plugin {
   return {
-    name: 'headlight:navigation',
+    name: 'headlight:site-header',
     transformIndexHtml(html, { path }) {
       const folder = path.replace(/^\//, '').replace(/index\.html$/, '');
       const up = folder === '' ? './' : '../';
+      const brand = `<a class="brand" href="${up}" aria-label="Headlight">
+        ${brandMark}
+        <span class="brand-name">Headlight</span>
+      </a>`;
       const links = pages.map((page) => {
         const current = page.path === folder ? ' aria-current="page"' : '';
         return `<li><a href="${up}${page.path}"${current}>${page.title}</a></li>`;
@@ -37,7 +52,7 @@ function siteNavigation(pages: readonly SitePage[]): Plugin {
         pages.length < 2
           ? ''
           : `<nav class="site-nav" aria-label="Pages"><ul>${links.join('')}</ul></nav>`;
-      return html.replace('<!-- site-nav -->', nav);
+      return html.replace('<!-- site-brand -->', brand).replace('<!-- site-nav -->', nav);
     },
   };
 }
@@ -70,7 +85,7 @@ export default defineConfig({
   root,
   base: './',
   appType: 'mpa',
-  plugins: [siteNavigation(pages), defaultModel()],
+  plugins: [siteHeader(pages), defaultModel()],
   // Threads need an isolated page, in development too.
   server: { headers: isolationHeaders },
   build: {
