@@ -150,13 +150,21 @@ struct Chunk {
   }
 };
 
-// Calls body(cache rows as f32, tile's keys) for each tile of kTileKeys keys.
+// Calls body(cache rows as f32, how many, group, number of its query rows) for each tile of
+// kTileKeys keys and each group of query rows that admits some of it: with those.
 template <class Body>
-HWY_INLINE void ForTiles(const Chunk& chunk, CacheType type, const void* rows, size_t stride,
-                         const Body& body) {
+HWY_INLINE void ForTileGroups(const Chunk& chunk, CacheType type, const void* cache, size_t stride,
+                              const Body& body) {
   for (size_t key = chunk.all.begin; key < chunk.all.end; key += kTileKeys) {
     const KeyRange tile{key, std::min(key + kTileKeys, chunk.all.end)};
-    body(RowsAsF32(type, rows, stride, tile, chunk.scratch.rows), tile);
+    const float* rows = RowsAsF32(type, cache, stride, tile, chunk.scratch.rows);
+    ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+      const KeyRange own = chunk.Keys(row, row + count - 1);
+      const size_t begin = std::max(tile.begin, own.begin);
+      const size_t end = std::min(tile.end, own.end);
+      if (begin >= end) return;
+      body(rows + (begin - tile.begin) * stride, end - begin, chunk.GroupAt(row, begin), count);
+    });
   }
 }
 
@@ -203,16 +211,10 @@ void ScoreCodes(const Chunk& chunk) {
 void ScoreKeys(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
   if (kv.format.k == CacheType::kInt8) return ScoreCodes(chunk);
-  ForTiles(chunk, kv.format.k, kv.k, kv.k_stride, [&](const float* k, KeyRange tile) {
-    ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
-      const KeyRange own = chunk.Keys(row, row + count - 1);
-      const size_t begin = std::max(tile.begin, own.begin);
-      const size_t end = std::min(tile.end, own.end);
-      if (begin >= end) return;
-      ScoreTile<count, kScoreKeys[count]>(k + (begin - tile.begin) * kv.k_stride, kv.k_stride,
-                                          end - begin, chunk.GroupAt(row, begin));
-    });
-  });
+  ForTileGroups(chunk, kv.format.k, kv.k, kv.k_stride,
+                [&](const float* k, size_t n_keys, const Group& group, auto count) {
+                  ScoreTile<count, kScoreKeys[count]>(k, kv.k_stride, n_keys, group);
+                });
 }
 
 // Everything that turns dot products into the scores that the softmax sees joins here: scores of
@@ -291,16 +293,10 @@ void AccumulateCodes(const Chunk& chunk) {
 void AccumulateValues(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
   if (kv.format.v == CacheType::kInt8) return AccumulateCodes(chunk);
-  ForTiles(chunk, kv.format.v, kv.v, kv.v_stride, [&](const float* v, KeyRange tile) {
-    ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
-      const KeyRange own = chunk.Keys(row, row + count - 1);
-      const size_t begin = std::max(tile.begin, own.begin);
-      const size_t end = std::min(tile.end, own.end);
-      if (begin >= end) return;
-      AccumulateTile<count, kValueVecs[count]>(v + (begin - tile.begin) * kv.v_stride, kv.v_stride,
-                                               end - begin, chunk.GroupAt(row, begin));
-    });
-  });
+  ForTileGroups(chunk, kv.format.v, kv.v, kv.v_stride,
+                [&](const float* v, size_t n_keys, const Group& group, auto count) {
+                  AccumulateTile<count, kValueVecs[count]>(v, kv.v_stride, n_keys, group);
+                });
 }
 
 }  // namespace

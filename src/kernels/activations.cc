@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/matmul.h"
-#include "simd/simd.h"
+#include "simd/int8-inl.h"
 
 namespace headlight {
 namespace {
@@ -40,13 +40,9 @@ HWY_INLINE VecI32 RoundHalf(const VecF32 (&v)[kHalfVectors], float inverse, int8
   const I32x4 di;
   const hn::FixedTag<int16_t, 4> d16;
   const hn::FixedTag<int8_t, 4> d8;
-  // Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits.
-  const VecF32 magic = hn::Set(df, 12582912.0f);
-  const VecI32 magic_bits = hn::BitCast(di, magic);
   VecI32 sum = hn::Zero(di);
   for (size_t i = 0; i < kHalfVectors; ++i) {
-    const VecF32 rounded = hn::Add(hn::Mul(v[i], hn::Set(df, inverse)), magic);
-    const VecI32 code = hn::Sub(hn::BitCast(di, rounded), magic_bits);
+    const VecI32 code = NearestInts(hn::Mul(v[i], hn::Set(df, inverse)));
     sum = hn::Add(sum, code);
     hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(d16, code)), d8, codes + i * kLanes);
   }
