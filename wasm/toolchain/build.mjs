@@ -13,7 +13,7 @@ export const wasmPresets = [
 ];
 
 // The promise of the package: a module is a small download. MB and kB are 1e6 and 1e3.
-export const maxModuleBytes = 400_000;
+export const maxModuleBytes = 500_000;
 
 const moduleDir = 'web/runtime/dist/wasm';
 
