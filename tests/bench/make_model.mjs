@@ -3,15 +3,8 @@
 //   node tests/bench/make_model.mjs OUT SHAPE TYPE      TYPE: f32 f16 q8_0 q4_0
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { byteVocabulary, ggufHeader, kTypes, padded } from '../gguf_header.mjs';
 import { shapes } from './shapes.mjs';
-
-const kU32 = 4;
-const kI32 = 5;
-const kF32 = 6;
-const kBool = 7;
-const kString = 8;
-const kArray = 9;
-const kAlignment = 32; // the format's default
 
 /** Tensor types: number in the file, elements and bytes a block, and how a block of random bytes becomes a valid one. */
 export const tensorTypes = {
@@ -70,105 +63,25 @@ function fillF32(view, sd) {
   }
 }
 
-class Bytes {
-  #parts = [];
-  length = 0;
-  #push(buffer) {
-    this.#parts.push(buffer);
-    this.length += buffer.length;
-  }
-  u32(value) {
-    const b = Buffer.alloc(4);
-    b.writeUInt32LE(value);
-    this.#push(b);
-  }
-  u64(value) {
-    const b = Buffer.alloc(8);
-    b.writeBigUInt64LE(BigInt(value));
-    this.#push(b);
-  }
-  f32(value) {
-    const b = Buffer.alloc(4);
-    b.writeFloatLE(value);
-    this.#push(b);
-  }
-  string(text) {
-    const b = Buffer.from(text);
-    this.u64(b.length);
-    this.#push(b);
-  }
-  bool(value) {
-    this.#push(Buffer.from([value ? 1 : 0]));
-  }
-  append(other) {
-    this.#push(other.concat());
-  }
-  pad() {
-    this.#push(Buffer.alloc((kAlignment - (this.length % kAlignment)) % kAlignment));
-  }
-  concat() {
-    return Buffer.concat(this.#parts);
-  }
-}
-
-function vocabulary(size) {
-  const tokens = ['<unk>', '<s>', '</s>'];
-  const types = [2, 3, 3];
-  for (let i = 0; i < 256; i++) {
-    tokens.push(`<0x${i.toString(16).toUpperCase().padStart(2, '0')}>`);
-    types.push(6);
-  }
-  // Fillers that no plain text contains.
-  while (tokens.length < size) {
-    tokens.push(`\u{E000}${tokens.length.toString(36)}\u{E001}`);
-    types.push(1);
-  }
-  return { tokens, types };
-}
-
-function writeMetadata(out, shape) {
-  const { tokens, types } = vocabulary(shape.vocab);
-  const entries = [
-    ['general.architecture', kString, 'llama'],
-    ['general.name', kString, 'random weights'],
-    ['llama.block_count', kU32, shape.layers],
-    ['llama.context_length', kU32, shape.ctx],
-    ['llama.embedding_length', kU32, shape.d],
-    ['llama.feed_forward_length', kU32, shape.ffn],
-    ['llama.attention.head_count', kU32, shape.heads],
-    ['llama.attention.head_count_kv', kU32, shape.kv],
-    ['llama.attention.key_length', kU32, shape.dqk],
-    ['llama.attention.value_length', kU32, shape.dv],
-    ['llama.attention.layer_norm_rms_epsilon', kF32, 1e-5],
-    ['llama.rope.dimension_count', kU32, shape.dqk],
-    ['llama.rope.freq_base', kF32, 10000],
-    ['llama.vocab_size', kU32, shape.vocab],
-    ['tokenizer.ggml.model', kString, 'llama'],
-    ['tokenizer.ggml.add_space_prefix', kBool, false],
-    ['tokenizer.ggml.tokens', kArray, { type: kString, values: tokens }],
-    ['tokenizer.ggml.scores', kArray, { type: kF32, values: tokens.map((_, i) => -i) }],
-    ['tokenizer.ggml.token_type', kArray, { type: kI32, values: types }],
-    ['tokenizer.ggml.bos_token_id', kU32, 1],
-    ['tokenizer.ggml.eos_token_id', kU32, 2],
-    ['tokenizer.ggml.unknown_token_id', kU32, 0],
+function metadata(shape) {
+  const { u32, f32, string } = kTypes;
+  return [
+    ['general.architecture', string, 'llama'],
+    ['general.name', string, 'random weights'],
+    ['llama.block_count', u32, shape.layers],
+    ['llama.context_length', u32, shape.ctx],
+    ['llama.embedding_length', u32, shape.d],
+    ['llama.feed_forward_length', u32, shape.ffn],
+    ['llama.attention.head_count', u32, shape.heads],
+    ['llama.attention.head_count_kv', u32, shape.kv],
+    ['llama.attention.key_length', u32, shape.dqk],
+    ['llama.attention.value_length', u32, shape.dv],
+    ['llama.attention.layer_norm_rms_epsilon', f32, 1e-5],
+    ['llama.rope.dimension_count', u32, shape.dqk],
+    ['llama.rope.freq_base', f32, 10000],
+    ['llama.vocab_size', u32, shape.vocab],
+    ...byteVocabulary(shape.vocab),
   ];
-  for (const [key, type, value] of entries) {
-    out.string(key);
-    out.u32(type);
-    writeValue(out, type, value);
-  }
-  return entries.length;
-}
-
-function writeValue(out, type, value) {
-  if (type === kString) out.string(value);
-  else if (type === kF32) out.f32(value);
-  else if (type === kBool) out.bool(value);
-  else if (type === kArray) {
-    out.u32(value.type);
-    out.u64(value.values.length);
-    for (const v of value.values) writeValue(out, value.type, v);
-  } else out.u32(value);
 }
 
 /** [name, columns, rows, type, standard deviation]; no deviation: all ones. */
@@ -209,35 +122,23 @@ export function makeModel(path, shape, type) {
   if (!(type in tensorTypes))
     throw new Error(`type must be one of ${Object.keys(tensorTypes)}, got ${type}`);
   const tensors = tensorList(shape, type);
-  const metadata = new Bytes();
-  const nEntries = writeMetadata(metadata, shape);
-  const header = new Bytes();
-  header.u32(0x46554747); // 'GGUF'
-  header.u32(3);
-  header.u64(tensors.length);
-  header.u64(nEntries);
-  header.append(metadata);
-  let offset = 0;
-  for (const { name, cols, rows, type: t } of tensors) {
-    header.string(name);
-    header.u32(rows === 1 ? 1 : 2);
-    header.u64(cols);
-    if (rows > 1) header.u64(rows);
-    header.u32(tensorTypes[t].id);
-    header.u64(offset);
-    offset +=
-      Math.ceil((cols * rows * tensorTypes[t].bytes) / tensorTypes[t].elements / kAlignment) *
-      kAlignment;
-  }
-  header.pad();
+  const header = ggufHeader(
+    metadata(shape),
+    tensors.map(({ name, cols, rows, type: t }) => ({
+      name,
+      dims: rows === 1 ? [cols] : [cols, rows],
+      type: tensorTypes[t].id,
+      bytes: (cols * rows * tensorTypes[t].bytes) / tensorTypes[t].elements,
+    })),
+  );
   const file = openSync(`${path}.part`, 'w');
-  writeSync(file, header.concat());
+  writeSync(file, header);
   let seed = 1;
   for (const tensor of tensors) {
     const made = tensorData(tensor, seed);
     seed = made.seed;
     writeSync(file, made.data);
-    writeSync(file, Buffer.alloc((kAlignment - (made.data.length % kAlignment)) % kAlignment));
+    writeSync(file, Buffer.alloc(padded(made.data.length) - made.data.length));
   }
   closeSync(file);
   renameSync(`${path}.part`, path); // a killed run leaves no half model behind

@@ -1,0 +1,1 @@
+export const families: Record<string, { vocab: number; arch: string; layers: number }>;

@@ -1,0 +1,1 @@
+export function makeFamily(name: string): Buffer;
