@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "attention/attention_capture.h"
 #include "base/aligned.h"
 #include "base/head_layout.h"
 #include "base/parallel.h"
@@ -38,7 +39,7 @@ void CheckAttentionSpec(const AttentionSpec& spec);
 
 // What is added to the scores, after scale and softcap: mask value [head][t][key] at values + head
 // * head_stride + t * row_stride + key, for keys in [0, n_kv). -inf excludes a key, whatever it
-// scored.
+// scored; tiles of keys that no row admits are not computed.
 struct AttentionMask {
   const float* values = nullptr;  // null: nothing is added
   size_t head_stride = 0;         // 0: the same for all query heads
@@ -59,6 +60,7 @@ struct AttentionArgs {
   // Prefix-LM: queries below this position attend every key below it, causal or not.
   size_t n_prefix = 0;
   AttentionMask mask = {};
+  const AttentionCapture* capture = nullptr;  // what to keep of scores or weights; null: nothing
 };
 
 // Both fast kernels take keys in chunks of this many, at multiples of it, and merge the chunks in

@@ -14,102 +14,14 @@
 
 #include "attention/attention_codes.h"
 #include "attention/kv_rows-inl.h"
+#include "attention/live_tiles.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/score_transform-inl.h"
+#include "attention/tile_products-inl.h"
 #include "kv/int8_rows.h"
 
 namespace headlight {
 namespace {
-
-// How many keys, and how many vectors of a value, one, two or three query rows take at a time: as
-// many accumulators as stay in registers beside the operands (x86 has 16, of which V8 keeps one).
-constexpr size_t kScoreKeys[] = {0, 8, 4, 3};
-constexpr size_t kValueVecs[] = {0, 8, 4, 3};
-
-// A few query rows against a tile of keys. `weights` are scores before and weights after the
-// softmax.
-struct Group {
-  const float* q;  // [n, q_stride]
-  size_t q_stride;
-  float* weights;  // [n, kScoreStride] from the tile's first key
-  float* acc;      // [n, acc_stride]
-  size_t acc_stride;
-};
-
-// Lane i of the result is the sum of the lanes of the i-th argument, (0 + 2) + (1 + 3).
-HWY_INLINE VecF32 SumsOfLanes(VecF32 a0, VecF32 a1, VecF32 a2, VecF32 a3) {
-  constexpr F32x4 kF32;
-  const VecF32 ab = hn::Add(hn::InterleaveLower(kF32, a0, a1), hn::InterleaveUpper(kF32, a0, a1));
-  const VecF32 cd = hn::Add(hn::InterleaveLower(kF32, a2, a3), hn::InterleaveUpper(kF32, a2, a3));
-  return hn::Add(hn::ConcatLowerLower(kF32, cd, ab), hn::ConcatUpperUpper(kF32, cd, ab));
-}
-
-// weights[row][key] = k[key] . q[row] for kRows rows and n_keys keys, kKeys at a time; k [n_keys,
-// stride].
-template <size_t kRows, size_t kKeys>
-HWY_NOINLINE void ScoreTile(const float* k, size_t stride, size_t n_keys, const Group& group) {
-  constexpr F32x4 kF32;
-  for (size_t key = 0; key < n_keys; key += kKeys) {
-    // Past the last key its row is read again: rows that are not live are never touched.
-    const float* keys[kKeys];
-    for (size_t j = 0; j < kKeys; ++j) keys[j] = k + std::min(key + j, n_keys - 1) * stride;
-    VecF32 acc[kRows][RoundUp(kKeys, 4)];
-    for (auto& row : acc) {
-      for (VecF32& a : row) a = hn::Zero(kF32);
-    }
-    for (size_t i = 0; i < stride; i += 4) {
-      VecF32 q[kRows];
-      for (size_t r = 0; r < kRows; ++r) q[r] = hn::Load(kF32, group.q + r * group.q_stride + i);
-      for (size_t j = 0; j < kKeys; ++j) {
-        const VecF32 x = hn::Load(kF32, keys[j] + i);
-        for (size_t r = 0; r < kRows; ++r) acc[r][j] = MulAdd(x, q[r], acc[r][j]);
-      }
-    }
-    for (size_t r = 0; r < kRows; ++r) {
-      for (size_t j = 0; j < kKeys; j += 4) {
-        hn::StoreU(SumsOfLanes(acc[r][j], acc[r][j + 1], acc[r][j + 2], acc[r][j + 3]), kF32,
-                   group.weights + r * kScoreStride + key + j);
-      }
-    }
-  }
-}
-
-// acc[row][i] += sum over n_keys keys of weights[row][key] * v[key][i] for kRows rows and kVecs
-// vectors from column i.
-template <size_t kRows, size_t kVecs>
-HWY_INLINE void AccumulateStrip(const float* v, size_t stride, size_t n_keys, const Group& group,
-                                size_t column) {
-  constexpr F32x4 kF32;
-  VecF32 acc[kRows][kVecs];
-  for (size_t r = 0; r < kRows; ++r) {
-    const float* src = group.acc + r * group.acc_stride + column;
-    for (size_t j = 0; j < kVecs; ++j) acc[r][j] = hn::Load(kF32, src + 4 * j);
-  }
-  for (size_t key = 0; key < n_keys; ++key) {
-    const float* value = PinPointer(v + key * stride + column);
-    const float* weights = PinPointer(group.weights + key);
-    VecF32 weight[kRows];
-    for (size_t r = 0; r < kRows; ++r) weight[r] = hn::Set(kF32, weights[r * kScoreStride]);
-    for (size_t j = 0; j < kVecs; ++j) {
-      const VecF32 x = hn::Load(kF32, value + 4 * j);
-      for (size_t r = 0; r < kRows; ++r) acc[r][j] = MulAdd(x, weight[r], acc[r][j]);
-    }
-  }
-  for (size_t r = 0; r < kRows; ++r) {
-    float* dst = group.acc + r * group.acc_stride + column;
-    for (size_t j = 0; j < kVecs; ++j) hn::Store(acc[r][j], kF32, dst + 4 * j);
-  }
-}
-
-// v [n_keys, stride].
-template <size_t kRows, size_t kVecs>
-HWY_NOINLINE void AccumulateTile(const float* v, size_t stride, size_t n_keys, const Group& group) {
-  size_t column = 0;
-  for (; column + 4 * kVecs <= stride; column += 4 * kVecs) {
-    AccumulateStrip<kRows, kVecs>(v, stride, n_keys, group, column);
-  }
-  for (; column < stride; column += 4) AccumulateStrip<kRows, 1>(v, stride, n_keys, group, column);
-}
 
 // Calls body(first row, number of rows as a constant) until all n_rows had their turn. Four are two
 // pairs: their accumulators fit in registers.
@@ -137,7 +49,20 @@ struct Chunk {
   const ChunkRows& rows;
   const AttentionScratch& scratch;
   KeyRange all;  // what the rows admit together, from a multiple of 4: place 0 of the scores
+  const LiveTiles* live;  // [n_rows] what explicit masks leave of each row, or null: everything
 
+  // Tiles in which one of n rows from `first` on admits a key.
+  LiveTiles Live(size_t first, size_t n) const {
+    if (live == nullptr) return kAllTiles;
+    LiveTiles any = 0;
+    for (size_t row = first; row < first + n; ++row) any |= live[row];
+    return any;
+  }
+  KeyRange Tile(size_t tile) const {
+    const size_t begin = all.begin + tile * kTileKeys;
+    return {std::min(begin, all.end), std::min(begin + kTileKeys, all.end)};
+  }
+  size_t NTiles() const { return CeilDiv(all.end - all.begin, kTileKeys); }
   // What rows first..last admit together, from a multiple of 4.
   KeyRange Keys(size_t first, size_t last) const {
     return {rows.keys[first].begin / 4 * 4, rows.keys[last].end};
@@ -151,14 +76,18 @@ struct Chunk {
 };
 
 // Calls body(cache rows as f32, how many, group, number of its query rows) for each tile of
-// kTileKeys keys and each group of query rows that admits some of it: with those.
+// kTileKeys keys and each group of query rows that admits some of it: with those. Tiles that no
+// row admits are neither read nor computed.
 template <class Body>
 HWY_INLINE void ForTileGroups(const Chunk& chunk, CacheType type, const void* cache, size_t stride,
                               const Body& body) {
-  for (size_t key = chunk.all.begin; key < chunk.all.end; key += kTileKeys) {
-    const KeyRange tile{key, std::min(key + kTileKeys, chunk.all.end)};
+  const LiveTiles any = chunk.Live(0, chunk.rows.n_rows);
+  for (size_t i = 0; i < chunk.NTiles(); ++i) {
+    if (!IsLive(any, i)) continue;
+    const KeyRange tile = chunk.Tile(i);
     const float* rows = RowsAsF32(type, cache, stride, tile, chunk.scratch.rows);
     ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+      if (!IsLive(chunk.Live(row, count), i)) return;
       const KeyRange own = chunk.Keys(row, row + count - 1);
       const size_t begin = std::max(tile.begin, own.begin);
       const size_t end = std::min(tile.end, own.end);
@@ -181,6 +110,25 @@ const uint8_t* Int8Blocks(const void* rows, size_t stride, size_t row) {
   return static_cast<const uint8_t*>(rows) + row * stride;
 }
 
+// Calls body(first query row, number of rows, keys) for each group of query rows and each longest
+// run of tiles of which it admits something.
+template <class Body>
+HWY_INLINE void ForLiveRuns(const Chunk& chunk, const Body& body) {
+  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+    const KeyRange own = chunk.Keys(row, row + count - 1);
+    const LiveTiles live = chunk.Live(row, count);
+    const size_t n_tiles = chunk.NTiles();
+    for (size_t tile = 0; tile < n_tiles; ++tile) {
+      if (!IsLive(live, tile)) continue;
+      const size_t first = tile;
+      while (tile + 1 < n_tiles && IsLive(live, tile + 1)) ++tile;
+      const size_t begin = std::max(own.begin, chunk.Tile(first).begin);
+      const size_t end = std::min(own.end, chunk.Tile(tile).end);
+      if (begin < end) body(row, count, KeyRange{begin, end});
+    }
+  });
+}
+
 // int8 keys: one product for each group of rows. All keys of a chunk stay in the first-level cache.
 void ScoreCodes(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
@@ -188,20 +136,18 @@ void ScoreCodes(const Chunk& chunk) {
   ReadInOrder(Int8Blocks(kv.k, kv.k_stride, chunk.all.begin), Int8Bytes(chunk.all, kv.k_stride),
               chunk.scratch.rows);
   const float* scales = ScalesAsF32(kv.k_scales, chunk.all, chunk.scratch.rows);
-  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
-    const KeyRange own = chunk.Keys(row, row + count - 1);
-    if (own.begin >= own.end) return;
-    const Group group = chunk.GroupAt(row, own.begin);
+  ForLiveRuns(chunk, [&](size_t row, auto count, KeyRange run) {
+    const Group group = chunk.GroupAt(row, run.begin);
     CodeProduct product{};
-    product.blocks = Int8Blocks(kv.k, kv.k_stride, own.begin);
+    product.blocks = Int8Blocks(kv.k, kv.k_stride, run.begin);
     product.block_stride = kInt8GroupRows * kv.k_stride;
     product.step_stride = kCodeBlockBytes;
-    product.n_blocks = Int8Groups(own);
+    product.n_blocks = Int8Groups(run);
     product.n_steps = kv.k_stride / kCodeBlockCols;
     product.codes = reinterpret_cast<const uint8_t*>(group.q);
     product.codes_stride = q_stride * sizeof(float);
     product.rows = chunk.scratch.q_rows + row;
-    product.block_scales = scales + (own.begin - chunk.all.begin);
+    product.block_scales = scales + (run.begin - chunk.all.begin);
     product.out = group.weights;
     product.out_stride = kScoreStride;
     MultiplyCodes(chunk.spec.dot_form, CodeOperand::kQuery, count, product);
@@ -222,9 +168,48 @@ void ScoreKeys(const Chunk& chunk) {
 void TransformScores(const AttentionSpec& spec, const RowBias& bias, KeyRange keys, float* scores) {
   const size_t n_keys = keys.end - keys.begin;
   const size_t n_vecs = CeilDiv(n_keys, 4);
+  const auto keep = [&](CaptureStage stage) {
+    if (bias.capture == nullptr || bias.stage != stage) return;
+    std::copy_n(scores, n_keys, bias.capture + keys.begin);
+  };
+  keep(CaptureStage::kScaled);
   if (spec.softcap != 0.0f) SoftcapScores(spec.softcap, scores, n_vecs, 4);
+  keep(CaptureStage::kSoftcapped);
   if (bias.alibi_slope != 0.0f) AddAlibi(bias.alibi_slope, bias.pos, keys.begin, scores, n_vecs);
   if (bias.mask != nullptr) AddMask(bias.mask + keys.begin, scores, n_keys);
+  keep(CaptureStage::kScores);
+  keep(CaptureStage::kWeights);  // scores for now: FinishCapture has the row's maximum and sum
+}
+
+// Keys of `whole`, the row's keys in whole vectors, that it does not admit. Scores of tiles that it
+// admits nothing of may never have been computed.
+void ExcludeKeys(const Chunk& chunk, size_t row, KeyRange whole) {
+  const KeyRange own = chunk.rows.keys[row];
+  const RowBias& bias = chunk.rows.biases[row];
+  float* scores = chunk.scratch.scores + row * kScoreStride;
+  const auto exclude = [&](KeyRange keys) {
+    if (keys.begin >= keys.end) return;
+    std::fill(scores + (keys.begin - chunk.all.begin), scores + (keys.end - chunk.all.begin),
+              kMaskedScore);
+    if (bias.capture == nullptr || keys.begin >= own.end) return;
+    std::fill(bias.capture + keys.begin, bias.capture + std::min(keys.end, own.end), kMaskedScore);
+  };
+  exclude({whole.begin, own.begin});
+  exclude({own.end, whole.end});
+  exclude(bias.hole);
+  if (chunk.live == nullptr) return;
+  for (size_t tile = 0; tile < chunk.NTiles(); ++tile) {
+    if (IsLive(chunk.live[row], tile)) continue;
+    exclude(Within(chunk.Tile(tile), whole.begin, whole.end));
+  }
+}
+
+// max and sum of a row's partial; acc is zero.
+void BeginPartial(const Chunk& chunk, size_t row, const SoftmaxState& state) {
+  float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
+  partial[0] = state.max;
+  partial[1] = state.sum;
+  std::fill_n(partial + kPartialHeader, RoundUp(chunk.spec.layout.d_v, 8), 0.0f);
 }
 
 // Scores of one row -> weights, and max and sum of its partial. `group`: what the rows of its group
@@ -238,18 +223,12 @@ void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
   const size_t end = begin + 4 * n_vecs;
   if (n_vecs != 0) {
     TransformScores(chunk.spec, chunk.rows.biases[row], {begin, own.end}, at(begin));
-    std::fill(at(begin), at(own.begin), kMaskedScore);
-    std::fill(at(own.end), at(end), kMaskedScore);
-    const KeyRange hole = chunk.rows.biases[row].hole;
-    if (hole.begin < hole.end) std::fill(at(hole.begin), at(hole.end), kMaskedScore);
+    ExcludeKeys(chunk, row, {begin, end});
   }
   const SoftmaxState state = UpdateSoftmax(at(begin), n_vecs);
   std::fill(at(group.begin), at(begin), 0.0f);
   if (end < group.end) std::fill(at(end), at(RoundUp(group.end, 4)), 0.0f);  // whole vectors
-  float* partial = chunk.rows.partials + row * chunk.rows.partial_stride;
-  partial[0] = state.max;
-  partial[1] = state.sum;
-  std::fill_n(partial + kPartialHeader, RoundUp(chunk.spec.layout.d_v, 8), 0.0f);
+  BeginPartial(chunk, row, state);
 }
 
 void SoftmaxRows(const Chunk& chunk) {
@@ -257,6 +236,19 @@ void SoftmaxRows(const Chunk& chunk) {
     const KeyRange group = chunk.Keys(first, first + count - 1);
     for (size_t row = first; row < first + count; ++row) SoftmaxRow(chunk, row, group);
   });
+}
+
+// What n query rows from `first` on admit together, from their first live tile to the last: the
+// integer sum of a chunk's int8 values is made in one go.
+KeyRange LiveHull(const Chunk& chunk, size_t first, size_t n) {
+  const KeyRange own = chunk.Keys(first, first + n - 1);
+  const LiveTiles live = chunk.Live(first, n);
+  size_t begin = 0;
+  size_t end = chunk.NTiles();
+  while (begin < end && !IsLive(live, begin)) ++begin;
+  while (begin < end && !IsLive(live, end - 1)) --end;
+  if (begin == end) return {own.begin, own.begin};
+  return {std::max(own.begin, chunk.Tile(begin).begin), std::min(own.end, chunk.Tile(end - 1).end)};
 }
 
 // int8 values: weights become codes in their place, then one product for each group of rows.
@@ -267,7 +259,7 @@ void AccumulateCodes(const Chunk& chunk) {
               chunk.scratch.rows);
   const float* scales = ScalesAsF32(kv.v_scales, chunk.all, chunk.scratch.rows);
   ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
-    const KeyRange own = chunk.Keys(row, row + count - 1);
+    const KeyRange own = LiveHull(chunk, row, count);
     if (own.begin >= own.end) return;
     const Group group = chunk.GroupAt(row, own.begin);
     CodedRow coded[count];
@@ -299,6 +291,19 @@ void AccumulateValues(const Chunk& chunk) {
                 });
 }
 
+// live [n_rows]. Whoever looks at scores before the mask gets those of masked keys too.
+void FindLiveTiles(const Chunk& chunk, LiveTiles* live) {
+  const RowBias* biases = chunk.rows.biases;
+  LiveTiles of_mask = kAllTiles;
+  for (size_t row = 0; row < chunk.rows.n_rows; ++row) {
+    const bool is_new = row == 0 || biases[row].mask != biases[row - 1].mask;  // else padding
+    if (is_new) of_mask = LiveTilesOf(biases[row].mask, chunk.all);
+    const bool is_watched =
+        biases[row].capture != nullptr && biases[row].stage < CaptureStage::kScores;
+    live[row] = is_watched ? kAllTiles : of_mask;
+  }
+}
+
 }  // namespace
 
 void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const float> q,
@@ -316,8 +321,17 @@ void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const
 
 void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRows& rows,
                  const AttentionScratch& scratch) noexcept {
-  Chunk chunk{spec, kv, rows, scratch, {}};
+  Chunk chunk{spec, kv, rows, scratch, {}, nullptr};
   chunk.all = chunk.Keys(0, rows.n_rows - 1);
+  LiveTiles live[kBlockRows];
+  if (rows.biases[0].mask != nullptr) {
+    FindLiveTiles(chunk, live);
+    chunk.live = live;
+    if (chunk.Live(0, rows.n_rows) == 0) {
+      for (size_t row = 0; row < rows.n_rows; ++row) BeginPartial(chunk, row, kEmptySoftmax);
+      return;
+    }
+  }
   ScoreKeys(chunk);
   SoftmaxRows(chunk);
   AccumulateValues(chunk);

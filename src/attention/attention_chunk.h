@@ -13,13 +13,15 @@
 
 namespace headlight {
 
-// What happens to the scores of one query row: what is added, and which keys of the chunk inside
-// its range it does not admit.
+// What happens to the scores of one query row: what is added, which keys of the chunk inside its
+// range it does not admit, and where they are kept.
 struct RowBias {
   KeyRange hole{0, 0};
   const float* mask = nullptr;  // [n_kv] or null
   float alibi_slope = 0.0f;
   size_t pos = 0;
+  float* capture = nullptr;  // [n_kv] or null: where its scores of `stage` go
+  CaptureStage stage = CaptureStage::kWeights;
 };
 
 // Of query head q_head at row t of the call.
@@ -32,6 +34,10 @@ inline RowBias BiasOf(const AttentionSpec& spec, const AttentionArgs& args, size
   }
   if (spec.alibi_slopes != nullptr) bias.alibi_slope = spec.alibi_slopes[q_head];
   bias.pos = args.pos0 + t;
+  if (args.capture != nullptr) {
+    bias.capture = args.capture->Row(q_head, t);
+    bias.stage = args.capture->stage;
+  }
   return bias;
 }
 
@@ -62,6 +68,12 @@ void MergePartial(const float* partial, size_t d_v, float* total) noexcept;
 
 // out[d_v] = acc / sum, the sum with query head q_head's sink if there are sinks.
 void FinishRow(const AttentionSpec& spec, size_t q_head, const float* total, float* out) noexcept;
+
+// Before the first chunk of query head q_head at row t, if it is captured: nothing is admitted yet.
+void BeginCapture(const AttentionArgs& args, size_t q_head, size_t t) noexcept;
+// After the last one. total: the row's (max, sum, ..).
+void FinishCapture(const AttentionSpec& spec, const AttentionArgs& args, size_t q_head, size_t t,
+                   const float* total) noexcept;
 
 }  // namespace headlight
 

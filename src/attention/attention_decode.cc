@@ -8,6 +8,7 @@
 #include "attention/attention.h"
 #include "attention/attention_chunk.h"
 #include "attention/key_range.h"
+#include "attention/online_softmax-inl.h"
 #include "attention/scratch.h"
 
 namespace headlight {
@@ -50,11 +51,16 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
   const KeyRange all = KeysOf(spec, args, args.pos0);
   const ChunkWalk walk(spec, all);
   const size_t n_chunks = walk.n_chunks;
+  const size_t partial_floats = PartialFloats(layout.d_v);
+  for (size_t head = 0; head < layout.n_q_heads; ++head) BeginCapture(args, head, 0);
   if (n_chunks == 0) {
     std::fill_n(args.out, layout.out_width(), 0.0f);
+    const float nothing[] = {kEmptySoftmax.max, kEmptySoftmax.sum};
+    for (size_t head = 0; head < layout.n_q_heads; ++head) {
+      FinishCapture(spec, args, head, 0, nothing);
+    }
     return;
   }
-  const size_t partial_floats = PartialFloats(layout.d_v);
   const size_t head_stride = n_chunks * partial_floats;
   float* partials = workspace.partials();  // [n_q_heads, n_chunks, partial_floats]
   pool.ParallelFor(n_chunks * layout.n_kv_heads, [&](size_t task, size_t thread) {
@@ -72,6 +78,7 @@ void AttentionDecode(const AttentionSpec& spec, const AttentionArgs& args,
       MergePartial(total + chunk * partial_floats, layout.d_v, total);
     }
     FinishRow(spec, head, total, args.out + head * layout.d_v);
+    FinishCapture(spec, args, head, 0, total);
   }
 }
 

@@ -42,10 +42,13 @@ std::vector<double> QueryOf(const AttentionSpec& spec, CacheType k_type, const f
   return query;
 }
 
-double Score(const AttentionSpec& spec, const std::vector<double>& query, const KvHeadView& kv,
-             size_t key) {
+double ScaledScore(const std::vector<double>& query, const KvHeadView& kv, size_t key) {
   double score = 0.0;
   for (size_t i = 0; i < query.size(); ++i) score += query[i] * kv.KeyAt(key, i);
+  return score;
+}
+
+double Softcapped(const AttentionSpec& spec, double score) {
   return spec.softcap == 0.0f ? score : spec.softcap * std::tanh(score / spec.softcap);
 }
 
@@ -63,6 +66,27 @@ double Bias(const AttentionSpec& spec, const AttentionArgs& args, const QueryRow
   return bias;
 }
 
+// Puts a captured score in its place; kScores and kWeights are of masked scores.
+struct CapturedRow {
+  float* values = nullptr;  // [stride]; null: not captured
+  CaptureStage stage = CaptureStage::kWeights;
+
+  void Keep(CaptureStage of, size_t key, double score) const {
+    if (values != nullptr && stage == of) values[key] = static_cast<float>(score);
+  }
+};
+
+CapturedRow BeginRow(const AttentionArgs& args, const QueryRow& row) {
+  if (args.capture == nullptr) return {};
+  CapturedRow captured{args.capture->Row(row.q_head, row.t), args.capture->stage};
+  const bool is_weights = captured.stage == CaptureStage::kWeights;
+  if (captured.values != nullptr) {
+    std::fill_n(captured.values, args.capture->stride,
+                is_weights ? 0.0f : -std::numeric_limits<float>::infinity());
+  }
+  return captured;
+}
+
 void AttendRow(const AttentionSpec& spec, const AttentionArgs& args, const QueryRow& row) {
   const HeadLayout& layout = spec.layout;
   const KvHeadView kv = args.kv->head(row.q_head / layout.n_q_per_kv());
@@ -71,10 +95,16 @@ void AttendRow(const AttentionSpec& spec, const AttentionArgs& args, const Query
   const std::vector<double> query = QueryOf(spec, kv.format.k, q);
   constexpr double kMasked = -std::numeric_limits<double>::infinity();
   std::vector<double> scores(args.n_kv, kMasked);
+  const CapturedRow captured = BeginRow(args, row);
   double max = kMasked;
   for (size_t key = 0; key < args.n_kv; ++key) {
     if (!Admits(spec, args, args.pos0 + row.t, key)) continue;
-    scores[key] = Score(spec, query, kv, key) + Bias(spec, args, row, key);
+    const double scaled = ScaledScore(query, kv, key);
+    const double capped = Softcapped(spec, scaled);
+    scores[key] = capped + Bias(spec, args, row, key);
+    captured.Keep(CaptureStage::kScaled, key, scaled);
+    captured.Keep(CaptureStage::kSoftcapped, key, capped);
+    captured.Keep(CaptureStage::kScores, key, scores[key]);
     max = std::fmax(max, scores[key]);
   }
   double sum = 0.0;
@@ -85,7 +115,19 @@ void AttendRow(const AttentionSpec& spec, const AttentionArgs& args, const Query
     sum += weight;
     for (size_t i = 0; i < acc.size(); ++i) acc[i] += weight * kv.ValueAt(key, i);
   }
-  if (spec.sink_logits != nullptr) sum += std::exp(spec.sink_logits[row.q_head] - max);
+  double sink = 0.0;  // of a row without any key: the only one there is
+  if (spec.sink_logits != nullptr) {
+    sink = max == kMasked ? 1.0 : std::exp(spec.sink_logits[row.q_head] - max);
+  }
+  sum += sink;
+  for (size_t key = 0; key < args.n_kv; ++key) {
+    if (scores[key] == kMasked) continue;
+    captured.Keep(CaptureStage::kWeights, key, std::exp(scores[key] - max) / sum);
+  }
+  if (captured.values != nullptr && args.capture->sink_mass != nullptr) {
+    const uint32_t slot = args.capture->Slot(row.q_head, row.t);
+    args.capture->sink_mass[slot] = static_cast<float>(sum > 0.0 ? sink / sum : 0.0);
+  }
   // No key at all: zeros, with or without a sink.
   for (size_t i = 0; i < acc.size(); ++i)
     out[i] = max == kMasked ? 0.0f : static_cast<float>(acc[i] / sum);

@@ -39,6 +39,7 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
     PrepareQueries(block.spec, kv.format.k, {q, layout.d_qk}, i, scratch);
     keys[i] = block.Keys(i);
     biases[i] = BiasOf(block.spec, args, block.QHead(i), block.Token(i));
+    BeginCapture(args, block.QHead(i), block.Token(i));
   }
   const KeyRange all{keys[0].begin, keys[block.n_rows - 1].end};
   const size_t stride = PartialFloats(layout.d_v);
@@ -67,6 +68,7 @@ void AttendBlock(const Block& block, const AttentionScratch& scratch) {
   for (size_t i = 0; i < block.n_rows; ++i) {
     float* out = args.out + block.Token(i) * args.out_stride + block.QHead(i) * layout.d_v;
     FinishRow(block.spec, block.QHead(i), scratch.totals + i * stride, out);
+    FinishCapture(block.spec, args, block.QHead(i), block.Token(i), scratch.totals + i * stride);
   }
 }
 

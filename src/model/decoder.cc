@@ -131,16 +131,16 @@ size_t Decoder::WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& opti
 }
 
 template <typename F>
-void Decoder::ForRows(size_t first_row, const F& f) noexcept {
-  const size_t n_rows = n_tokens_ - first_row;
+void Decoder::ForRows(size_t begin, size_t end, const F& f) noexcept {
+  const size_t n_rows = end - begin;
   if (n_rows < kMinParallelRows || pool_.n_threads() == 1) {
-    for (size_t row = first_row; row < n_tokens_; ++row) f(row);
+    for (size_t row = begin; row < end; ++row) f(row);
     return;
   }
   pool_.ParallelFor(CeilDiv(n_rows, kRowsPerTask), [&](size_t task, size_t) {
-    const size_t begin = first_row + task * kRowsPerTask;
-    const size_t end = std::min(begin + kRowsPerTask, n_tokens_);
-    for (size_t row = begin; row < end; ++row) f(row);
+    const size_t first = begin + task * kRowsPerTask;
+    const size_t last = std::min(first + kRowsPerTask, end);
+    for (size_t row = first; row < last; ++row) f(row);
   });
 }
 
@@ -156,6 +156,7 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   logits_of_ = chunk.logits_of;
   logits_ = chunk.logits;
   times_ = chunk.times;
+  capture_ = chunk.capture;
   clock_.Start(times_);
   next_step_ = 0;
   for (RopeTable& table : rope_tables_) table.Ensure(pos0_ + n_tokens_);
@@ -167,6 +168,7 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
     if (scale == 1.0f) return;
     for (size_t i = 0; i < d_model; ++i) x[i] *= scale;
   });
+  if (capture_ != nullptr) CaptureResidual(0, 0);
   clock_.Mark(Stage::kEmbedding);
 }
 
@@ -178,20 +180,21 @@ bool Decoder::Step() noexcept {
   if (next_step_ < n_layers) {
     RunLayer(next_step_);
   } else {
-    RunHead();
+    RunHead(logits_of_ == LogitsOf::kLastRow ? n_tokens_ - 1 : 0, n_tokens_, logits_);
   }
   return ++next_step_ < n_steps;
 }
 
-// Above the last layer only the rows whose logits are wanted go on: the others are there for their
-// keys and values. That saves nearly a layer of every prompt chunk.
+// Above the last layer only the rows whose logits are wanted, or which are captured, go on: the
+// others are there for their keys and values. That saves nearly a layer of every prompt chunk.
 size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
   if (layer + 1 < model_.layers.size()) return 0;
+  const size_t first_captured = FirstCapturedRow();
   switch (logits_of_) {
     case LogitsOf::kNone:
-      return n_tokens_;
+      return first_captured;
     case LogitsOf::kLastRow:
-      return n_tokens_ - 1;
+      return std::min(first_captured, n_tokens_ - 1);
     case LogitsOf::kAllRows:
       return 0;
   }
@@ -203,6 +206,7 @@ void Decoder::RunLayer(size_t layer) noexcept {
   Attention(layer, first_row);
   if (first_row == n_tokens_) return;
   FeedForward(layer, first_row);
+  if (capture_ != nullptr) CaptureResidual(layer + 1, first_row);
 }
 
 void Decoder::ProjectQkv(const LayerWeights& weights, size_t first_row) noexcept {
@@ -254,7 +258,14 @@ void Decoder::Attention(size_t layer, size_t first_row) noexcept {
   args.n_kv = pos0_ + n_tokens_;
   args.out = heads_ + first_row * heads_stride_;
   args.out_stride = heads_stride_;
+  AttentionCapture attention_capture;
+  ForwardCapture::Layer* captured = capture_ == nullptr ? nullptr : capture_->FindLayer(layer);
+  if (captured != nullptr) {
+    attention_capture = capture_->AttentionOf(*captured, args.pos0);
+    args.capture = &attention_capture;
+  }
   Attend(attention_specs_[layer], args, attention_workspace_, pool_);
+  if (captured != nullptr) CaptureHeadOutputs(*captured, first_row);
   clock_.Mark(Stage::kAttention);
 
   const MatMulJob out = {&weights.w_o, h_ + first_row * d_model_stride_, d_model_stride_};
@@ -300,16 +311,15 @@ void Decoder::FeedForward(size_t layer, size_t first_row) noexcept {
   clock_.Mark(Stage::kNorms);
 }
 
-void Decoder::RunHead() noexcept {
+void Decoder::RunHead(size_t begin, size_t end, float* out) noexcept {
   const size_t d_model = model_.spec.d_model;
-  const size_t first_row = logits_of_ == LogitsOf::kLastRow ? n_tokens_ - 1 : 0;
-  ForRows(first_row, [&](size_t row) {
+  ForRows(begin, end, [&](size_t row) {
     RmsNorm(x_ + row * d_model_stride_, model_.output_norm, d_model, model_.spec.norm_eps,
             h_ + row * d_model_stride_);
   });
   clock_.Mark(Stage::kNorms);
-  const MatMulJob head = {&model_.head, logits_, model_.spec.vocab_size};
-  SetActivations(h_, d_model_stride_, d_model, first_row);
+  const MatMulJob head = {&model_.head, out, model_.spec.vocab_size};
+  activations_.Set(h_ + begin * d_model_stride_, end - begin, d_model, d_model_stride_);
   MatMul({&head, 1}, activations_, pool_);
   clock_.Mark(Stage::kHead);
 }

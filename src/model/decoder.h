@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "kernels/matmul.h"
 #include "kv/kv_cache.h"
+#include "model/forward_capture.h"
 #include "model/model.h"
 #include "model/stage_times.h"
 #include "position/rope.h"
@@ -36,6 +37,8 @@ struct DecoderChunk {
   LogitsOf logits_of = LogitsOf::kNone;
   float* logits = nullptr;      // [1, vocab_size] for kLastRow, [n_tokens, vocab_size] for kAllRows
   StageTimes* times = nullptr;  // added to, if given; must outlive the chunk
+  // Filled, if given, with what it asks for of the chunk's positions; must outlive the chunk.
+  ForwardCapture* capture = nullptr;
 };
 
 class Decoder {
@@ -56,15 +59,27 @@ class Decoder {
 
  private:
   void RunLayer(size_t layer) noexcept;
-  void RunHead() noexcept;
+  // Final norm and head of rows [begin, end) of x, to out [end - begin, vocab_size].
+  void RunHead(size_t begin, size_t end, float* out) noexcept;
   void Attention(size_t layer, size_t first_row) noexcept;
   void ProjectQkv(const LayerWeights& weights, size_t first_row) noexcept;
   void FeedForward(size_t layer, size_t first_row) noexcept;
   // Sets the activations to rows [first_row, n_tokens) of x.
   void SetActivations(const float* x, size_t stride, size_t n_cols, size_t first_row) noexcept;
   size_t FirstRowAfterCache(size_t layer) const noexcept;
+  // With a capture only.
   template <typename F>
-  void ForRows(size_t first_row, const F& f) noexcept;
+  void ForCapturedRows(size_t first_row, const F& f) const noexcept;
+  void CaptureHeadOutputs(ForwardCapture::Layer& captured, size_t first_row) noexcept;
+  void CaptureResidual(size_t n_layers_done, size_t first_row) noexcept;
+  // Of the chunk; n_tokens where none is captured.
+  size_t FirstCapturedRow() const noexcept;
+  template <typename F>
+  void ForRows(size_t begin, size_t end, const F& f) noexcept;
+  template <typename F>
+  void ForRows(size_t first_row, const F& f) noexcept {
+    ForRows(first_row, n_tokens_, f);
+  }
 
   const Model& model_;
   ThreadPool& pool_;
@@ -86,6 +101,7 @@ class Decoder {
   LogitsOf logits_of_ = LogitsOf::kNone;
   float* logits_ = nullptr;
   StageTimes* times_ = nullptr;
+  ForwardCapture* capture_ = nullptr;
   StageClock clock_;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };

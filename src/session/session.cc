@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/decoder.h"
+#include "session/capture_request.h"
 #include "session/session_plan.h"
 
 namespace headlight {
@@ -82,6 +83,10 @@ struct Run {
   GenerateOptions options;
   Sampler sampler;
   bool is_decoding = false;  // the prompt is done, tokens come one by one
+
+  const CaptureRequest* capture() const {
+    return options.capture.has_value() ? &*options.capture : nullptr;
+  }
 };
 
 }  // namespace
@@ -98,7 +103,7 @@ struct Session::Impl {
 
   size_t vocab_size() const { return model->spec.vocab_size; }
 
-  Prompt Reuse(std::span<const uint32_t> tokens) const;
+  Prompt Reuse(std::span<const uint32_t> tokens, const ForwardCapture* for_capture) const;
   void CutTo(size_t n_tokens);
   void EndRun(FinishReason reason);
   void StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk, float* chunk_logits);
@@ -122,9 +127,11 @@ struct Session::Impl {
   // The chunk that the decoder is at; its rows count as live when it is done.
   bool has_chunk = false;
   size_t n_chunk = 0;
+  std::unique_ptr<ForwardCapture> capture;  // of the prompt or the step at work, or null
 };
 
-Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
+Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens,
+                            const ForwardCapture* for_capture) const {
   const size_t n_comparable = std::min(cache.n_rows(), tokens.size());
   const auto begin = tokens.begin();
   const auto differs =
@@ -133,6 +140,9 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
   Prompt prompt;
   prompt.tokens.assign(begin, tokens.end());
   prompt.n_reused = std::min(n_common, tokens.size() - 1);
+  if (for_capture != nullptr) {
+    prompt.n_reused = std::min<size_t>(prompt.n_reused, for_capture->first_position());
+  }
   return prompt;
 }
 
@@ -140,6 +150,7 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens) const {
 // live.
 void Session::Impl::CutTo(size_t n_tokens) {
   has_chunk = false;
+  capture.reset();
   history.resize(n_tokens);
   cache.SetRows(std::min(cache.n_rows(), n_tokens));
 }
@@ -161,6 +172,7 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
   chunk.logits_of = wants_all || is_last ? last_chunk : LogitsOf::kNone;
   chunk.logits = chunk_logits + (wants_all ? chunk.pos0 * vocab_size() : 0);
   chunk.times = &stats.prefill_stages;
+  chunk.capture = capture.get();
   has_chunk = true;
   decoder.Start(chunk, cache);
 }
@@ -168,6 +180,8 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
 void Session::Impl::StartStep() {
   DecoderChunk chunk;
   chunk.pos0 = cache.n_rows();
+  capture = MakeStepCapture(model->spec, run->capture(), chunk.pos0);
+  chunk.capture = capture.get();
   chunk.tokens = std::span(history).subspan(chunk.pos0, 1);
   chunk.logits_of = LogitsOf::kLastRow;
   chunk.logits = logits.data();
@@ -229,8 +243,11 @@ void Session::Begin(std::span<const uint32_t> tokens, const GenerateOptions& opt
   CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
   CheckIds("stop_tokens", options.stop_tokens, s.vocab_size());
   // Everything that can fail is done before the first change.
-  Run run = {s.Reuse(tokens), options, Sampler(options.sampler, s.vocab_size())};
+  Run run = {{}, options, Sampler(options.sampler, s.vocab_size())};
+  auto capture = MakePromptCapture(s.model->spec, run.capture(), tokens.size());
+  run.prompt = s.Reuse(tokens, capture.get());
   s.CutTo(run.prompt.n_reused);
+  s.capture = std::move(capture);
   s.run = std::move(run);
   s.finish = FinishReason::kNone;
   s.cancel.store(0);
@@ -260,6 +277,8 @@ AdvanceResult Session::Advance(double budget_ms) {
         if (is_decoding) ++s.stats.n_decode_steps;
         s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
         if (s.run->is_decoding) {
+          if (s.capture != nullptr) result.captures.push_back(std::move(*s.capture));
+          s.capture.reset();
           const Stopwatch sampling;
           s.TakeToken(*s.run, result);
           (is_decoding ? s.stats.decode_stages : s.stats.prefill_stages)[Stage::kSampling] +=
@@ -300,14 +319,21 @@ void Session::Truncate(size_t n_tokens) {
 }
 
 std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_positions) {
+  return Compute(tokens, all_positions, nullptr).logits;
+}
+
+Session::Forward Session::Compute(std::span<const uint32_t> tokens, bool all_positions,
+                                  const CaptureRequest* request) {
   Impl& s = *impl_;
   CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
+  auto capture = MakePromptCapture(s.model->spec, request, tokens.size());
   std::vector<float> out = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
-  Prompt prompt = s.Reuse(tokens);
+  Prompt prompt = s.Reuse(tokens, capture.get());
   if (all_positions) prompt.n_reused = 0;  // the cache has no logits of earlier rows
   Cancel();
   s.finish = FinishReason::kNone;
   s.CutTo(prompt.n_reused);
+  s.capture = std::move(capture);
   s.cancel.store(0);
   s.stats = {};
   s.stats.n_prompt = tokens.size();
@@ -315,7 +341,7 @@ std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_po
   const Stopwatch stopwatch;
   s.Compute(prompt, all_positions, out);
   s.stats.prefill_ms = stopwatch.ms();
-  return out;
+  return {std::move(out), std::move(s.capture)};
 }
 
 std::atomic<uint32_t>& Session::cancel_flag() { return impl_->cancel; }

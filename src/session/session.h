@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/parallel.h"
 #include "kernels/matmul.h"
 #include "kv/kv_cache.h"
+#include "model/forward_capture.h"
 #include "model/model.h"
 #include "model/stage_times.h"
 #include "sample/sampler.h"
@@ -50,11 +52,23 @@ struct SessionPlan {
 // kMaxPrefillChunk.
 SessionPlan PlanSession(const ModelSpec& spec, const SessionOptions& options, size_t n_threads);
 
+// What to keep of a computation, to be looked at, and of which of its tokens. Rows that are in the
+// cache already are computed again for it.
+struct CaptureRequest {
+  enum class RowsOf : uint8_t { kLast, kAll, kListed };
+
+  CaptureOptions what;
+  RowsOf rows_of = RowsOf::kLast;
+  std::vector<uint32_t> rows;  // kListed: positions in the given tokens, none twice
+};
+
 struct GenerateOptions {
   SamplerOptions sampler;
   size_t max_tokens = 0;              // 0: until the context is full
   std::vector<uint32_t> stop_tokens;  // end-of-generation ids: end the run, not part of the result
   bool ignore_stop_tokens = false;
+  // Of rows of the prompt, then of each step's one row.
+  std::optional<CaptureRequest> capture;
 };
 
 // kLength: max_tokens were generated, or the last one found no room in the context.
@@ -66,6 +80,9 @@ struct AdvanceResult {
   size_t n_prompt_done = 0;  // prompt tokens in the cache, reused ones included
   size_t n_prompt = 0;
   std::vector<SampledToken> tokens;  // generated in this call, in order
+  // As GenerateOptions::capture asks: one of the prompt, when its first token is sampled, then one
+  // a step, of the row that the step's token is sampled from.
+  std::vector<ForwardCapture> captures;
 };
 
 // Milliseconds and counts of the current or last run. Time between calls of Advance does not count.
@@ -107,6 +124,13 @@ class Session {
   // position a prefix in the cache is kept. Throws like Begin, Error(kOutOfMemory), and
   // Error(kAborted) when the cancel flag is set meanwhile.
   std::vector<float> Logits(std::span<const uint32_t> tokens, bool all_positions);
+  // The same, and what `capture` asks for, if it is given.
+  struct Forward {
+    std::vector<float> logits;
+    std::unique_ptr<ForwardCapture> capture;
+  };
+  Forward Compute(std::span<const uint32_t> tokens, bool all_positions,
+                  const CaptureRequest* capture);
 
   // Set to nonzero by another thread to end the run after the current layer (shared memory builds);
   // Advance then reports kAborted and clears it.

@@ -103,7 +103,7 @@ class AttentionProblem {
   // Tokens [first, first + n_tokens) against the first n_kv rows. Output rows stand apart, and what
   // is between them must stay.
   std::vector<float> RunTokens(AttentionKernel kernel, size_t first, size_t n_tokens, size_t n_kv,
-                               size_t n_threads = 1) {
+                               size_t n_threads = 1, const AttentionCapture* capture = nullptr) {
     const size_t width = test_.layout.out_width();
     std::vector<float> spaced(n_tokens * (width + kGap), kUntouched);
     AttentionArgs args;
@@ -118,6 +118,7 @@ class AttentionProblem {
       args.mask = {mask_.data() + first * test_.n_kv, test_.n_tokens * test_.n_kv, test_.n_kv};
     }
     if (test_.mask == 2) args.mask = {mask_.data(), 0, 0};
+    args.capture = capture;
     args.out = spaced.data();
     args.out_stride = width + kGap;
     ThreadPool pool(n_threads);
@@ -142,6 +143,13 @@ class AttentionProblem {
   bool gap_untouched() const { return gap_untouched_; }
   std::vector<float>& q() { return q_; }
   KvLayer& kv() { return kv_; }
+  std::vector<float>& mask() { return mask_; }
+  // Another row in the cache, such as one of NaN.
+  void SetKv(size_t row, float k, float v) {
+    const std::vector<float> keys(test_.layout.k_width(), k);
+    const std::vector<float> values(test_.layout.v_width(), v);
+    kv_.WriteRow(row, keys.data(), values.data());
+  }
   size_t q_stride() const { return test_.layout.q_width() + kGap; }
 
   // |fast - reference| of any output element. With eps = 2^-24 a float32 score is off by about eps
@@ -221,11 +229,12 @@ class AttentionProblem {
   bool gap_untouched_ = true;
 };
 
-// Largest |a - b|; NaN anywhere gives infinity.
+// Largest |a - b|, equal infinities being equal; NaN anywhere gives infinity.
 inline double MaxDifference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double max = 0.0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
     const double difference = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
     if (!(difference <= max))
       max = std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
