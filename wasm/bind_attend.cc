@@ -2,9 +2,14 @@
 // without a model.
 #include <emscripten/bind.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <new>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +17,7 @@
 #include "guard.h"
 #include "objects.h"
 #include "wire.h"
+#include "wire_capture.h"
 
 namespace headlight::wasm {
 namespace {
@@ -48,19 +54,15 @@ HeadLayout ReadLayout(const val& spec) {
   return layout;
 }
 
-AttentionSpec ReadSpec(const val& options) {
-  AttentionSpec spec;
-  spec.layout = ReadLayout(options);
-  spec.scale = static_cast<float>(ReadNumber(options, "scale"));
-  if (spec.scale == 0.0f) spec.scale = 1.0f / std::sqrt(static_cast<float>(spec.layout.d_qk));
-  spec.window = ReadSize(options, "window");
-  spec.softcap = static_cast<float>(ReadNumber(options, "softcap"));
-  spec.causal = ReadBool(options, "causal");
-  if (!std::isfinite(spec.scale) || !std::isfinite(spec.softcap) || spec.softcap < 0) {
-    throw Error(ErrorCode::kBadOption, "scale must be finite and softcap finite and not negative",
-                {{"option", "scale"}});
+// Elements of an array of these sizes. Throws std::bad_alloc where no memory could hold them: on
+// wasm32 their product would wrap around.
+size_t Elements(std::initializer_list<size_t> sizes) {
+  double n = 1.0;
+  for (const size_t size : sizes) n *= static_cast<double>(size);
+  if (n > static_cast<double>(std::numeric_limits<size_t>::max() / sizeof(float))) {
+    throw std::bad_alloc();
   }
-  return spec;
+  return static_cast<size_t>(n);
 }
 
 std::vector<float> ReadRows(const val& rows, const char* name, size_t n_expected) {
@@ -74,6 +76,89 @@ std::vector<float> ReadRows(const val& rows, const char* name, size_t n_expected
   return values;
 }
 
+// What the kernels read and the caller owns; all fields are copies.
+struct Extras {
+  std::vector<float> alibi_slopes, sink_logits, mask;
+};
+
+// Null, or a Float32Array of n_expected numbers.
+std::vector<float> ReadOptional(const val& options, const char* field, size_t n_expected) {
+  const val value = options[field];
+  return value.isNull() ? std::vector<float>() : ReadRows(value, field, n_expected);
+}
+
+const float* DataOrNull(const std::vector<float>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+// The mask is [n_q_heads or 1, n_tokens or 1, n_kv].
+AttentionMask ReadMask(const val& options, const AttentionArgs& args, size_t n_q_heads,
+                       std::vector<float>& values) {
+  const size_t n_heads = ReadSize(options, "nMaskHeads");
+  const size_t n_rows = ReadSize(options, "nMaskRows");
+  if (n_heads == 0) return {};
+  if ((n_heads != 1 && n_heads != n_q_heads) || (n_rows != 1 && n_rows != args.n_tokens)) {
+    throw Error(ErrorCode::kBadOption,
+                "mask must have 1 or nQHeads heads and 1 or nTokens rows, got " +
+                    std::to_string(n_heads) + " and " + std::to_string(n_rows),
+                {{"option", "mask"}});
+  }
+  values = ReadOptional(options, "mask", Elements({n_heads, n_rows, args.n_kv}));
+  return {DataOrNull(values), n_heads == 1 ? 0 : n_rows * args.n_kv, n_rows == 1 ? 0 : args.n_kv};
+}
+
+AttentionSpec ReadSpec(const val& options, Extras& extras) {
+  AttentionSpec spec;
+  spec.layout = ReadLayout(options);
+  spec.scale = static_cast<float>(ReadNumber(options, "scale"));
+  if (spec.scale == 0.0f) spec.scale = 1.0f / std::sqrt(static_cast<float>(spec.layout.d_qk));
+  spec.window = ReadSize(options, "window");
+  spec.softcap = static_cast<float>(ReadNumber(options, "softcap"));
+  spec.n_sinks = ReadSize(options, "windowSinks");
+  spec.causal = ReadBool(options, "causal");
+  extras.alibi_slopes = ReadOptional(options, "alibiSlopes", spec.layout.n_q_heads);
+  extras.sink_logits = ReadOptional(options, "sinkLogits", spec.layout.n_q_heads);
+  spec.alibi_slopes = DataOrNull(extras.alibi_slopes);
+  spec.sink_logits = DataOrNull(extras.sink_logits);
+  CheckAttentionSpec(spec);
+  return spec;
+}
+
+// All of all heads and rows: [n_q_heads, n_tokens, n_kv].
+struct CapturedAll {
+  std::vector<uint32_t> slots;
+  std::vector<float> values, sink_mass;
+  AttentionCapture capture;
+
+  CapturedAll(CaptureStage stage, size_t n_heads, const AttentionArgs& args)
+      : slots(std::max(n_heads, args.n_tokens)),
+        values(Elements({n_heads, args.n_tokens, args.n_kv})),
+        sink_mass(Elements({n_heads, args.n_tokens})) {
+    std::iota(slots.begin(), slots.end(), 0u);
+    capture = {stage,         slots.data(), slots.data(),    args.n_tokens,
+               values.data(), args.n_kv,    sink_mass.data()};
+  }
+};
+
+// The decode kernel serves one query: rows are given to it one after the other.
+void DecodeRows(const AttentionSpec& spec, AttentionArgs args, AttentionWorkspace& workspace,
+                ThreadPool& pool) {
+  AttentionCapture capture;
+  if (args.capture != nullptr) {
+    capture = *args.capture;
+    args.capture = &capture;
+  }
+  for (size_t n_left = args.n_tokens; n_left > 0; --n_left) {
+    args.n_tokens = 1;
+    AttentionDecode(spec, args, workspace, pool);
+    args.q += args.q_stride;
+    args.out += args.out_stride;
+    ++args.pos0;
+    ++capture.slot_of_row;
+    if (args.mask.values != nullptr) args.mask.values += args.mask.row_stride;
+  }
+}
+
 // The kernel that ran.
 std::string RunKernel(const std::string& kernel, const AttentionSpec& spec,
                       const AttentionArgs& args, AttentionWorkspace& workspace, ThreadPool& pool) {
@@ -82,13 +167,7 @@ std::string RunKernel(const std::string& kernel, const AttentionSpec& spec,
   } else if (kernel == "tiled") {
     AttentionTiled(spec, args, workspace, pool);
   } else if (kernel == "decode") {
-    if (args.n_tokens != 1) {
-      throw Error(
-          ErrorCode::kBadOption,
-          "kernel 'decode' serves one query row, got nTokens " + std::to_string(args.n_tokens),
-          {{"option", "kernel"}});
-    }
-    AttentionDecode(spec, args, workspace, pool);
+    DecodeRows(spec, args, workspace, pool);
   } else if (kernel == "auto") {
     Attend(spec, args, workspace, pool);
     return args.n_tokens == 1 ? "decode" : "tiled";
@@ -99,39 +178,59 @@ std::string RunKernel(const std::string& kernel, const AttentionSpec& spec,
   return kernel;
 }
 
+val ArrayToVal(const std::vector<float>& data, size_t n_heads, size_t n_rows, size_t n_keys) {
+  val shape = val::array();
+  for (const size_t n : {n_heads, n_rows, n_keys}) {
+    if (n != 0) shape.call<void>("push", n);
+  }
+  val out = val::object();
+  out.set("data", ToFloat32Array(data));
+  out.set("shape", shape);
+  return out;
+}
+
+// Keys and values of the call as a layer's cache.
+KvLayer FilledLayer(const AttentionSpec& spec, const val& options, size_t n_kv, const val& k_rows,
+                    const val& v_rows) {
+  const HeadLayout& layout = spec.layout;
+  const KvCacheFormat format{ReadCacheType(options, "kvCacheK"),
+                             ReadCacheType(options, "kvCacheV")};
+  const std::vector<float> k = ReadRows(k_rows, "k", Elements({n_kv, layout.k_width()}));
+  const std::vector<float> v = ReadRows(v_rows, "v", Elements({n_kv, layout.v_width()}));
+  KvLayer kv(layout, format, n_kv);
+  for (size_t row = 0; row < n_kv; ++row) {
+    kv.WriteRow(row, k.data() + row * layout.k_width(), v.data() + row * layout.v_width());
+  }
+  return kv;
+}
+
 val Attend(const RuntimeObject& runtime, const val& options, const val& q_rows, const val& k_rows,
            const val& v_rows) {
   return Guard([&] {
-    AttentionSpec spec = ReadSpec(options);
+    Extras extras;
+    AttentionSpec spec = ReadSpec(options, extras);
     spec.dot_form = runtime.form();
     const HeadLayout& layout = spec.layout;
-    const size_t n_tokens = ReadCount(options, "nTokens", kMaxRows);
-    const size_t n_kv = ReadCount(options, "nKv", kMaxRows);
-    if (n_tokens > n_kv) {
-      throw Error(ErrorCode::kBadOption,
-                  "nTokens must not exceed nKv: the query rows are the last ones",
-                  {{"option", "nTokens"}});
+    AttentionArgs args;
+    args.n_tokens = ReadCount(options, "nTokens", kMaxRows);
+    args.n_kv = ReadCount(options, "nKv", kMaxRows);
+    args.pos0 = ReadSize(options, "firstPosition");
+    args.n_prefix = ReadSize(options, "prefix");
+    args.mask = ReadMask(options, args, layout.n_q_heads, extras.mask);
+    const std::vector<float> q = ReadRows(q_rows, "q", Elements({args.n_tokens, layout.q_width()}));
+    const KvLayer kv = FilledLayer(spec, options, args.n_kv, k_rows, v_rows);
+    AttentionWorkspace workspace(layout, args.n_kv, runtime.pool().n_threads());
+    std::vector<float> out(Elements({args.n_tokens, layout.out_width()}));
+    args.q = q.data();
+    args.q_stride = layout.q_width();
+    args.kv = &kv;
+    args.out = out.data();
+    args.out_stride = layout.out_width();
+    std::optional<CapturedAll> captured;
+    if (!options["capture"].isNull()) {
+      captured.emplace(ReadCaptureStage(options, "capture"), layout.n_q_heads, args);
+      args.capture = &captured->capture;
     }
-    const KvCacheFormat format{ReadCacheType(options, "kvCacheK"),
-                               ReadCacheType(options, "kvCacheV")};
-    const std::vector<float> q = ReadRows(q_rows, "q", n_tokens * layout.q_width());
-    const std::vector<float> k = ReadRows(k_rows, "k", n_kv * layout.k_width());
-    const std::vector<float> v = ReadRows(v_rows, "v", n_kv * layout.v_width());
-
-    KvLayer kv(layout, format, n_kv);
-    for (size_t row = 0; row < n_kv; ++row) {
-      kv.WriteRow(row, k.data() + row * layout.k_width(), v.data() + row * layout.v_width());
-    }
-    AttentionWorkspace workspace(layout, n_kv, runtime.pool().n_threads());
-    std::vector<float> out(n_tokens * layout.out_width());
-    const AttentionArgs args{.q = q.data(),
-                             .q_stride = layout.q_width(),
-                             .n_tokens = n_tokens,
-                             .pos0 = n_kv - n_tokens,
-                             .kv = &kv,
-                             .n_kv = n_kv,
-                             .out = out.data(),
-                             .out_stride = layout.out_width()};
     const auto start = std::chrono::steady_clock::now();
     const std::string kernel =
         RunKernel(ReadString(options, "kernel"), spec, args, workspace, runtime.pool());
@@ -140,9 +239,14 @@ val Attend(const RuntimeObject& runtime, const val& options, const val& q_rows, 
 
     val result = val::object();
     result.set("out", ToFloat32Array(out));
-    result.set("kvCacheBytes", KvLayer::Bytes(layout, format, n_kv));
+    result.set("kvCacheBytes", KvLayer::Bytes(layout, kv.format(), args.n_kv));
     result.set("milliseconds", elapsed.count());
     result.set("kernel", kernel);
+    if (captured.has_value()) {
+      const size_t n_heads = layout.n_q_heads;
+      result.set("captured", ArrayToVal(captured->values, n_heads, args.n_tokens, args.n_kv));
+      result.set("sinkMass", ArrayToVal(captured->sink_mass, n_heads, args.n_tokens, 0));
+    }
     return result;
   });
 }

@@ -1,12 +1,14 @@
 // Model and Session: generation in small steps, and logits without generation.
 #include <emscripten/bind.h>
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "guard.h"
 #include "objects.h"
 #include "wire.h"
+#include "wire_capture.h"
 
 namespace headlight::wasm {
 
@@ -33,10 +35,16 @@ val SessionObject::Truncate(size_t n_tokens) {
   return Guard([&] { session_.Truncate(n_tokens); });
 }
 
-val SessionObject::Logits(const val& tokens, bool all_positions) {
+val SessionObject::Forward(const val& tokens, bool all_positions, const val& capture) {
   return Guard([&] {
     const std::vector<uint32_t> ids = ReadUint32Array(tokens, "tokens");
-    return ToFloat32Array(session_.Logits(ids, all_positions));
+    const std::optional<CaptureRequest> request = ReadCaptureRequest(capture);
+    const Session::Forward result =
+        session_.Compute(ids, all_positions, request.has_value() ? &*request : nullptr);
+    val out = val::object();
+    out.set("logits", ToFloat32Array(result.logits));
+    out.set("capture", result.capture == nullptr ? val::null() : ToVal(*result.capture));
+    return out;
   });
 }
 
@@ -55,7 +63,7 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("advance", &SessionObject::Advance)
       .function("cancel", &SessionObject::Cancel)
       .function("truncate", &SessionObject::Truncate)
-      .function("logits", &SessionObject::Logits)
+      .function("forward", &SessionObject::Forward)
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)
       .function("plan", &SessionObject::Plan)

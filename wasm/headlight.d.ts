@@ -81,6 +81,46 @@ export interface GenerateOptionsWire {
   maxTokens: number;
   stopTokens: Uint32Array;
   ignoreStopTokens: boolean;
+  capture: CaptureRequestWire | null;
+}
+
+/** What to capture of a computation; all fields are required. */
+export interface CaptureRequestWire {
+  what: 'weights' | 'scores' | 'softcapped' | 'scaled';
+  layers: Uint32Array;
+  allHeads: boolean;
+  /** Unless allHeads. */
+  heads: Uint32Array;
+  headOutputs: boolean;
+  residualNorms: boolean;
+  logitLens: Uint32Array;
+  rowsOf: 'last' | 'all' | 'listed';
+  /** For 'listed': positions. */
+  rows: Uint32Array;
+}
+
+export interface CapturedArrayWire {
+  data: Float32Array;
+  shape: number[];
+}
+export interface CapturedLayerWire {
+  layer: number;
+  heads: Uint32Array;
+  /** [heads, rows, nKv] */
+  attention: CapturedArrayWire;
+  /** [heads, rows] */
+  sinkMass: CapturedArrayWire;
+  /** [heads, rows, dV]; where it was asked for. */
+  headOutputs?: CapturedArrayWire;
+}
+export interface CapturedWire {
+  what: 'weights' | 'scores' | 'softcapped' | 'scaled';
+  positions: Uint32Array;
+  nKv: number;
+  layers: CapturedLayerWire[];
+  /** [nLayers + 1, rows]; where it was asked for. */
+  residualNorms?: CapturedArrayWire;
+  logitLens?: { layer: number; logits: CapturedArrayWire }[];
 }
 
 export interface TokenLogprobWire {
@@ -97,6 +137,8 @@ export interface AdvanceResultWire {
   nPromptDone: number;
   nPrompt: number;
   tokens: SampledTokenWire[];
+  /** One of the prompt with the first token, then one a token; empty unless asked for. */
+  captures: CapturedWire[];
 }
 
 export interface RunStatsWire {
@@ -174,8 +216,12 @@ export interface Session extends Deletable {
   advance(budgetMs: number): Result<AdvanceResultWire>;
   cancel(): void;
   truncate(nTokens: number): Result<null>;
-  /** [vocabSize] of the last position, or [nTokens, vocabSize]. */
-  logits(tokens: Uint32Array, allPositions: boolean): Result<Float32Array>;
+  /** logits: [vocabSize] of the last position, or [nTokens, vocabSize]. capture: null where none was asked for. */
+  forward(
+    tokens: Uint32Array,
+    allPositions: boolean,
+    capture: CaptureRequestWire | null,
+  ): Result<{ logits: Float32Array; capture: CapturedWire | null }>;
   history(): Uint32Array;
   stats(): RunStatsWire;
   plan(): SessionPlanWire;
@@ -188,16 +234,27 @@ export interface AttendSpecWire {
   nKvHeads: number;
   dQk: number;
   dV: number;
-  /** Query rows; row t stands at position nKv - nTokens + t. */
+  /** Query rows; row t stands at position firstPosition + t. */
   nTokens: number;
   nKv: number;
+  firstPosition: number;
   /** 0: 1 / sqrt(dQk). */
   scale: number;
   window: number;
   softcap: number;
   causal: boolean;
+  windowSinks: number;
+  prefix: number;
+  /** [nQHeads] */
+  alibiSlopes: Float32Array | null;
+  sinkLogits: Float32Array | null;
+  /** [nMaskHeads, nMaskRows, nKv], added to the scores; nMaskHeads 0: none, nMaskHeads or nMaskRows 1: the same for all. */
+  mask: Float32Array | null;
+  nMaskHeads: number;
+  nMaskRows: number;
   kvCacheK: 'f32' | 'f16' | 'int8';
   kvCacheV: 'f32' | 'f16' | 'int8';
+  capture: 'weights' | 'scores' | 'softcapped' | 'scaled' | null;
   kernel: 'auto' | 'reference' | 'tiled' | 'decode';
 }
 
@@ -226,7 +283,15 @@ export interface HeadlightModule {
     q: Float32Array,
     k: Float32Array,
     v: Float32Array,
-  ): Result<{ out: Float32Array; kvCacheBytes: number; milliseconds: number; kernel: string }>;
+  ): Result<{
+    out: Float32Array;
+    kvCacheBytes: number;
+    milliseconds: number;
+    kernel: string;
+    /** [nQHeads, nTokens, nKv] and [nQHeads, nTokens], where `capture` asks for it. */
+    captured?: CapturedArrayWire;
+    sinkMass?: CapturedArrayWire;
+  }>;
 }
 
 export interface ModuleArguments {

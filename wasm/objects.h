@@ -90,7 +90,7 @@ class SessionObject {
   val Advance(double budget_ms);
   void Cancel() { session_.Cancel(); }
   val Truncate(size_t n_tokens);
-  val Logits(const val& tokens, bool all_positions);
+  val Forward(const val& tokens, bool all_positions, const val& capture);
   val History() const;
   val Stats() const;
   val Plan() const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "wire_capture.h"
 
 namespace headlight::wasm {
 namespace {
@@ -162,6 +163,7 @@ GenerateOptions ReadGenerateOptions(const val& options) {
   out.max_tokens = ReadSize(options, "maxTokens");
   out.stop_tokens = ReadUint32Array(options["stopTokens"], "stopTokens");
   out.ignore_stop_tokens = ReadBool(options, "ignoreStopTokens");
+  out.capture = ReadCaptureRequest(options["capture"]);
   return out;
 }
 
@@ -190,12 +192,17 @@ val ToVal(const AdvanceResult& result) {
     item.set("top", top);
     tokens.call<void>("push", item);
   }
+  val captures = val::array();
+  for (const ForwardCapture& capture : result.captures) {
+    captures.call<void>("push", ToVal(capture));
+  }
   val out = val::object();
   out.set("done", result.done);
   out.set("finish", std::string(FinishName(result.finish)));
   out.set("nPromptDone", result.n_prompt_done);
   out.set("nPrompt", result.n_prompt);
   out.set("tokens", tokens);
+  out.set("captures", captures);
   return out;
 }
 

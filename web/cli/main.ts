@@ -1,6 +1,8 @@
 // The command `headlight`: the package in Node, for people and for programs. Exit codes: 0 done, 1 failed, 2 called wrongly,
 // 130 interrupted; with --json every failure is {"error": {code, message, details}} on stdout and 1.
 import process from 'node:process';
+import { attend } from './attend.js';
+import { inspect } from './attention.js';
 import { generate } from './generate.js';
 import { info, logits, tokenize } from './inspect.js';
 import { layout } from './layout.js';
@@ -22,6 +24,8 @@ const run: Record<CommandName, (call: Call, json: boolean) => Promise<void>> = {
   logits,
   tokenize,
   info,
+  inspect,
+  attend,
   layout,
 };
 

@@ -15,6 +15,8 @@ export interface Command {
   flags: Flags;
   /** The command also works without a MODEL. */
   modelIsOptional?: boolean;
+  /** What is expected in the MODEL's place. */
+  takes?: string;
 }
 
 const json: Flag = { type: 'boolean', help: 'print one JSON value and nothing else on stdout' };
@@ -85,6 +87,37 @@ export const commands = {
     summary: 'what a model is and takes, from its header alone',
     flags: { 'n-ctx': nCtx, 'kv-cache': kvCache, json },
   },
+  inspect: {
+    summary:
+      'where a query head looks: attention weights of a prompt, by the kernels that compute it',
+    flags: {
+      prompt: { type: 'string', value: 'TEXT', help: 'the text' },
+      tokens: { type: 'string', value: '1,2,3', help: 'or its tokens' },
+      layer: { type: 'string', value: 'L', help: 'layer, from 0' },
+      head: { type: 'string', value: 'H', help: 'query head, from 0' },
+      rows: { type: 'string', value: 'last|all', help: 'query rows (default last)' },
+      what: {
+        type: 'string',
+        value: 'weights|scores|softcapped|scaled',
+        help: 'how far a score has come (default weights)',
+      },
+      ...engineFlags,
+    },
+  },
+  attend: {
+    summary: 'runs Attention cases, one JSON object a line as in ONNX node tests, through a kernel',
+    takes: 'CASES.jsonl',
+    flags: {
+      kernel: {
+        type: 'string',
+        value: 'reference|tiled|decode|auto',
+        help: 'decode takes the query rows one by one (default auto)',
+      },
+      module: { type: 'string', value: 'simd|relaxed|auto', help: 'WASM module (default auto)' },
+      threads: { type: 'string', value: 'N', help: 'threads (default 1)' },
+      json,
+    },
+  },
   layout: {
     summary: 'what head layouts cost: file, cache, bytes and operations a token',
     modelIsOptional: true,
@@ -145,14 +178,18 @@ export function parseCall(args: readonly string[]): Call {
         : `There is no command '${name}'. Known: ${known}`,
     );
   }
-  const { flags, modelIsOptional = false }: Command = commands[name];
+  const { flags, modelIsOptional = false, takes }: Command = commands[name];
   const { values, positionals } = parseFlags(name, flags, rest);
   const [model = modelIsOptional ? '' : undefined, extra] = positionals;
   if (model === undefined)
-    throw new UsageError(`${name}: the MODEL is missing: a path or URL of a GGUF file`);
+    throw new UsageError(
+      takes === undefined
+        ? `${name}: the MODEL is missing: a path or URL of a GGUF file`
+        : `${name}: ${takes} is missing`,
+    );
   if (extra !== undefined)
     throw new UsageError(
-      `${name}: '${extra}' is too much: one MODEL is expected. Quote texts with spaces.`,
+      `${name}: '${extra}' is too much: one ${takes ?? 'MODEL'} is expected. Quote texts with spaces.`,
     );
   return { command: name, model, values };
 }
@@ -206,8 +243,8 @@ export function helpText(): string {
     'MODEL is a path or URL of a GGUF file, or of the first file of a split model (x-00001-of-00003.gguf)',
     '',
   ];
-  for (const [name, { summary, flags }] of Object.entries(commands) as [string, Command][]) {
-    lines.push(`${name}: ${summary}`);
+  for (const [name, { summary, flags, takes }] of Object.entries(commands) as [string, Command][]) {
+    lines.push(`${name}${takes === undefined ? '' : ` ${takes}`}: ${summary}`);
     for (const [flag, { value, help }] of Object.entries(flags)) {
       lines.push(`  ${`--${flag}${value === undefined ? '' : ` ${value}`}`.padEnd(28)}${help}`);
     }

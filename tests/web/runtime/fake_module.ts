@@ -305,7 +305,7 @@ export class FakeSession implements Session {
     if (error !== undefined) return { error };
     const done = (finish: AdvanceResultWire['finish']) => {
       this.#running = false;
-      return { value: { ...this.#progress(), done: true, finish, tokens: [] } };
+      return { value: { ...this.#progress(), done: true, finish, tokens: [], captures: [] } };
     };
     const id = this.#left.shift();
     if (id === undefined) return done('stop');
@@ -315,7 +315,13 @@ export class FakeSession implements Session {
     if (isLast) this.#running = false;
     const tokens = [{ id, logprob: -0.5, top: [{ id, logprob: -0.5 }] }];
     return {
-      value: { ...this.#progress(), done: isLast, finish: isLast ? 'length' : 'none', tokens },
+      value: {
+        ...this.#progress(),
+        done: isLast,
+        finish: isLast ? 'length' : 'none',
+        tokens,
+        captures: [],
+      },
     };
   }
   #progress() {
@@ -328,9 +334,13 @@ export class FakeSession implements Session {
     this.#history.length = nTokens;
     return this.module.give('truncate', null);
   }
-  logits(tokens: Uint32Array, allPositions: boolean): Result<Float32Array> {
+  forward(
+    tokens: Uint32Array,
+    allPositions: boolean,
+  ): Result<{ logits: Float32Array; capture: null }> {
     const nRows = allPositions ? tokens.length : 1;
-    return this.module.give('logits', new Float32Array(nRows * PIECES.length));
+    const logits = new Float32Array(nRows * PIECES.length);
+    return this.module.give('forward', { logits, capture: null });
   }
   history(): Uint32Array {
     return Uint32Array.from(this.#history);

@@ -141,6 +141,9 @@ describe('attend options', () => {
       causal: true,
       kernel: 'auto',
       kvCacheK: 'f32',
+      firstPosition: 6,
+      mask: null,
+      capture: null,
     });
   });
 
@@ -153,7 +156,6 @@ describe('attend options', () => {
     ['nKvHeads', { nKvHeads: 3 }],
     ['dQk', { dQk: 0 }],
     ['kernel', { kernel: 'fast' }],
-    ['kernel', { kernel: 'decode', q: new Float32Array(2 * 4 * 3) }],
     ['scale', { scale: 0 }],
     ['heads', { heads: 4 }],
   ])('%s: refused by name', (option, changes) => {

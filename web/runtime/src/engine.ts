@@ -1,6 +1,7 @@
 // The engine and its sessions as users hold them. Calls are checked here and become requests to the worker; the worker
 // puts them into order. Nothing here computes.
 import { abortable } from './abortable.js';
+import { captureWire } from './capture.js';
 import type { Connection } from './connection.js';
 import { AbortedError, BadOptionError, WorkerLostError } from './errors.js';
 import {
@@ -12,6 +13,7 @@ import {
   checkOptions,
   checkText,
   checkTokens,
+  elsewhere,
   generateOptionsWire,
   integer,
   oneOf,
@@ -31,7 +33,11 @@ import type {
   TokenizeOptions,
 } from './types.js';
 
-const FORWARD_RULES: Rules<ForwardOptions> = { logits: oneOf('last', 'all'), signal: abortSignal };
+const FORWARD_RULES: Rules<ForwardOptions> = {
+  logits: oneOf('last', 'all'),
+  capture: elsewhere,
+  signal: abortSignal,
+};
 const TOKENIZE_RULES: Rules<TokenizeOptions> = { addSpecial: boolean, parseSpecial: boolean };
 
 /** Token ids in whatever array the caller has. */
@@ -111,7 +117,12 @@ export class EngineSession {
 
   #generate(where: string, prompt: PromptWire, options: GenerateOptions): Run {
     this.#checkOpen();
-    const wire = generateOptionsWire(where, options, this.#info.model.vocabSize);
+    const { vocabSize, layers } = this.#info.model;
+    const capture = captureWire(where, options.capture, layers.length);
+    const wire = {
+      ...generateOptionsWire(where, options, vocabSize),
+      ...(capture === undefined ? {} : { capture }),
+    };
     const aborted = options.signal?.aborted === true;
     const body = { session: this.#session, prompt, options: wire, aborted };
     return new RunHandle(this.#connection, body, options.signal);
@@ -164,7 +175,7 @@ export class LoadedEngine {
 
   /**
    * Logits of given tokens without generation: [vocabSize] of the last position or, with `logits: 'all'`,
-   * [nTokens, vocabSize]. It uses the default session, whose conversation is computed anew afterwards.
+   * [nTokens, vocabSize]; with `capture` also what went on inside. It uses the default session, whose conversation is computed anew afterwards.
    */
   async forward(tokens: TokenIds, options: ForwardOptions = {}): Promise<ForwardTrace> {
     this.#checkOpen();
@@ -175,6 +186,7 @@ export class LoadedEngine {
       session: DEFAULT_SESSION,
       tokens: ids,
       allPositions: options.logits === 'all',
+      capture: captureWire('forward', options.capture, this.info.model.layers.length),
     });
     return abortable(reply, options.signal, () => this.#connection.cancel(id));
   }

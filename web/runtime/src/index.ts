@@ -1,20 +1,13 @@
 // Everything public of headlight-wasm, for browsers; node.ts is its twin for Node.
 import { attendOn } from './attend.js';
+import type { AttendOptions, AttendResult } from './attend_types.js';
 import { browserPlatform } from './browser_platform.js';
 import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
 import { ModelStore } from './store/model_store.js';
 import { openOpfs } from './store/opfs.js';
-import type {
-  AttendOptions,
-  AttendResult,
-  LimitsOptions,
-  LoadOptions,
-  ModelPlan,
-  ModelSource,
-  SpeedLimits,
-} from './types.js';
+import type { LimitsOptions, LoadOptions, ModelPlan, ModelSource, SpeedLimits } from './types.js';
 
 export * from './public.js';
 

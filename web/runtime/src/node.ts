@@ -1,19 +1,12 @@
 // Everything public of headlight-wasm, for Node; index.ts is its twin for browsers.
 import { attendOn } from './attend.js';
+import type { AttendOptions, AttendResult } from './attend_types.js';
 import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
 import { nodePlatform } from './node_platform.js';
 import { ModelStore } from './store/model_store.js';
-import type {
-  AttendOptions,
-  AttendResult,
-  LimitsOptions,
-  LoadOptions,
-  ModelPlan,
-  ModelSource,
-  SpeedLimits,
-} from './types.js';
+import type { LimitsOptions, LoadOptions, ModelPlan, ModelSource, SpeedLimits } from './types.js';
 
 export * from './public.js';
 

@@ -168,6 +168,7 @@ const GENERATE_RULES: Rules<GenerateOptions> = {
   stop: elsewhere,
   logprobs: integer(0, MAX_LOGPROBS),
   ignoreEndOfGeneration: boolean,
+  capture: elsewhere,
   signal: abortSignal,
 };
 

@@ -1,9 +1,9 @@
 // What crosses between the page's thread and the worker, and nothing else does: requests and answers with an id,
 // events of a request under way, and the few notes without an answer. Both sides were built from this one file, so
 // messages are not checked again; what a user says is checked before it becomes a message (options.ts).
+import type { AttendResult } from './attend_types.js';
 import type { WireError } from './errors.js';
 import type {
-  AttendResult,
   CacheType,
   ChatMessage,
   DownloadInfo,
@@ -47,6 +47,21 @@ export interface DownloadOptionsWire {
   retries: number;
 }
 
+/** Every default filled in. */
+export interface CaptureRequestWire {
+  what: 'weights' | 'scores' | 'softcapped' | 'scaled';
+  layers: Uint32Array;
+  allHeads: boolean;
+  /** Unless allHeads. */
+  heads: Uint32Array;
+  headOutputs: boolean;
+  residualNorms: boolean;
+  logitLens: Uint32Array;
+  rowsOf: 'last' | 'all' | 'listed';
+  /** For 'listed'. */
+  rows: Uint32Array;
+}
+
 /** Every default filled in, but for the seed's: the page's thread draws it. */
 export interface GenerateOptionsWire {
   temperature: number;
@@ -66,6 +81,7 @@ export interface GenerateOptionsWire {
   /** Undefined: not asked for. 0: of the sampled token alone. */
   logprobs: number | undefined;
   ignoreEndOfGeneration: boolean;
+  capture?: CaptureRequestWire;
 }
 
 export type PromptWire =
@@ -85,11 +101,22 @@ export interface AttendSpecWire {
   dV: number;
   nTokens: number;
   nKv: number;
+  /** Of the first query row. */
+  firstPosition: number;
   /** 0: 1 / sqrt(dQk). */
   scale: number;
   window: number;
   softcap: number;
   causal: boolean;
+  windowSinks: number;
+  prefix: number;
+  alibiSlopes: Float32Array | null;
+  sinkLogits: Float32Array | null;
+  /** [nMaskHeads, nMaskRows, nKv]; 1 is the same for all, no heads no mask. */
+  mask: Float32Array | null;
+  nMaskHeads: number;
+  nMaskRows: number;
+  capture: 'weights' | 'scores' | 'softcapped' | 'scaled' | null;
   kvCacheK: CacheType;
   kvCacheV: CacheType;
   kernel: 'auto' | 'reference' | 'tiled' | 'decode';
@@ -114,7 +141,12 @@ export interface Requests {
   };
   truncate: { session: number; nTokens: number };
   closeSession: { session: number };
-  forward: { session: number; tokens: Uint32Array; allPositions: boolean };
+  forward: {
+    session: number;
+    tokens: Uint32Array;
+    allPositions: boolean;
+    capture: CaptureRequestWire | undefined;
+  };
   tokenize: { text: string; addSpecial: boolean; parseSpecial: boolean };
   detokenize: { tokens: Uint32Array };
   tokenTexts: { tokens: Uint32Array };

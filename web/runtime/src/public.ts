@@ -1,5 +1,8 @@
 // The public names that do not depend on the platform; index.ts and node.ts export them beside Engine, inspectModel and
 // attend.
+
+export type * from './attend_types.js';
+export type * from './capture_types.js';
 export { EngineSession, type TokenIds } from './engine.js';
 export {
   AbortedError,

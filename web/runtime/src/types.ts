@@ -1,4 +1,6 @@
-// The public types of headlight-wasm. Everything an application can say or get is here; index.ts exports it.
+// The public types of headlight-wasm. Everything an application can say or get is here, in capture_types.ts and in
+// attend_types.ts; index.ts exports it.
+import type { Captured, CaptureOptions } from './capture_types.js';
 
 /**
  * A URL, a file, bytes, or the shards of a split model in order. Strings are URLs (in Node also file paths). The URL or
@@ -85,6 +87,8 @@ export interface GenerateOptions extends SamplingOptions {
   logprobs?: number;
   /** Go on past end-of-generation tokens (for measuring). Default false. */
   ignoreEndOfGeneration?: boolean;
+  /** Look inside: the chunks bring what was captured of the prompt, then of each token. Default: nothing. */
+  capture?: CaptureOptions;
   signal?: AbortSignal;
 }
 
@@ -108,6 +112,11 @@ export interface GenerateChunk {
   tokens: number[];
   /** One entry a token when `logprobs` was asked for. */
   logprobs?: { token: number; logprob: number; top: TokenLogprob[] }[];
+  /**
+   * When `capture` was asked for: first of the prompt's rows, then one a token, of the row that the token was sampled from
+   * (the prompt's last row for the first token). An end-of-generation token brings its own too.
+   */
+  capture?: Captured[];
 }
 
 export type FinishReason = 'stop' | 'length' | 'aborted';
@@ -254,6 +263,8 @@ export interface StageTimes {
 
 export interface ForwardOptions {
   logits?: 'last' | 'all';
+  /** Look inside. Default: nothing is captured. */
+  capture?: CaptureOptions;
   signal?: AbortSignal;
 }
 export interface ForwardTrace {
@@ -261,6 +272,8 @@ export interface ForwardTrace {
   /** [vocabSize] or [nTokens, vocabSize]. */
   logits: Float32Array;
   nRows: number;
+  /** Where `capture` was asked for. */
+  capture?: Captured;
 }
 
 export interface TokenizeOptions {
@@ -302,36 +315,6 @@ export interface ModelPlan {
   kvCacheBytes: number;
   kvBytesPerToken: number;
   workspaceBytes: number;
-}
-
-/** One attention layer on given rows; see attend(). */
-export interface AttendOptions {
-  nQHeads: number;
-  nKvHeads: number;
-  dQk: number;
-  dV: number;
-  /** [nTokens, nQHeads, dQk] */
-  q: Float32Array;
-  /** [nKv, nKvHeads, dQk] */
-  k: Float32Array;
-  /** [nKv, nKvHeads, dV] */
-  v: Float32Array;
-  /** Default 1 / sqrt(dQk). */
-  scale?: number;
-  window?: number;
-  softcap?: number;
-  causal?: boolean;
-  kvCache?: { k?: CacheType; v?: CacheType };
-  kernel?: 'auto' | 'reference' | 'tiled' | 'decode';
-  module?: 'auto' | 'simd' | 'relaxed';
-  threads?: number;
-}
-export interface AttendResult {
-  /** [nTokens, nQHeads, dV] */
-  out: Float32Array;
-  kvCacheBytes: number;
-  milliseconds: number;
-  kernel: string;
 }
 
 /** What to measure limits with; see measureLimits(). */

@@ -1,13 +1,14 @@
 // A worker with the kernels and no model, kept for many calls: attend() of the package starts one a call, which is too slow
 // to follow a slider.
 import { attendSpec } from '../attend.js';
+import type { AttendOptions, AttendResult } from '../attend_types.js';
 import type { Connection } from '../connection.js';
 import type { Platform } from '../endpoint.js';
 import { AbortedError, WorkerLostError } from '../errors.js';
 import { launch } from '../launch.js';
 import { MAX_THREADS } from '../modules.js';
 import { abortSignal, checkOptions, integer, oneOf, type Rules } from '../options.js';
-import type { AttendOptions, AttendResult, RuntimeInfo } from '../types.js';
+import type { RuntimeInfo } from '../types.js';
 
 export interface HeadLabOptions {
   /** 'auto' (default) takes the fastest module that works here. */

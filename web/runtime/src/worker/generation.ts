@@ -108,7 +108,7 @@ function readPrompt(
 }
 
 function wasmOptions(options: GenerateOptionsWire, text: TextTools): WasmOptions {
-  const { seed, stop: _, logprobs, ignoreEndOfGeneration, ...rest } = options;
+  const { seed, stop: _, logprobs, ignoreEndOfGeneration, capture, ...rest } = options;
   return {
     ...rest,
     seedLow: seed % 2 ** 32,
@@ -116,6 +116,7 @@ function wasmOptions(options: GenerateOptionsWire, text: TextTools): WasmOptions
     nLogprobs: logprobs ?? 0,
     stopTokens: Uint32Array.from(text.endOfGenerationIds),
     ignoreStopTokens: ignoreEndOfGeneration,
+    capture: capture ?? null,
   };
 }
 
@@ -154,7 +155,7 @@ class Generation {
       if (this.#context.signal.aborted) return this.#finish('aborted');
       const step = unwrap(this.#session.wasm.advance(ADVANCE_BUDGET_MS));
       this.#reportPrefill(step);
-      if (step.tokens.length > 0) this.#take(step.tokens);
+      if (step.tokens.length > 0 || step.captures.length > 0) this.#take(step);
       if (this.#filter.stop !== undefined) return this.#finish('stop');
       if (step.done) {
         this.ended = true;
@@ -171,7 +172,7 @@ class Generation {
     this.#context.emit({ type: 'prefill', id: this.#context.id, progress });
   }
 
-  #take(sampled: readonly SampledTokenWire[]): void {
+  #take({ tokens: sampled, captures }: AdvanceResultWire): void {
     const tokens = sampled.map(({ id }) => id);
     const { text } = this.#filter.push(this.#stream.push(tokens));
     this.#tokens.push(...tokens);
@@ -181,6 +182,7 @@ class Generation {
       ...(this.#options.logprobs === undefined
         ? {}
         : { logprobs: sampled.map((one) => this.#logprobs(one)) }),
+      ...(captures.length === 0 ? {} : { capture: captures }),
     });
   }
 

@@ -186,9 +186,13 @@ export class WorkerHost {
       body.session,
       job.abort,
       async ({ wasm }) => {
-        const logits = unwrap(wasm.logits(body.tokens, body.allPositions));
-        const nRows = body.allPositions ? body.tokens.length : 1;
-        return { vocabSize: logits.length / nRows, logits, nRows };
+        const { tokens, allPositions } = body;
+        const { logits, capture } = unwrap(
+          wasm.forward(tokens, allPositions, body.capture ?? null),
+        );
+        const nRows = allPositions ? tokens.length : 1;
+        const trace = { vocabSize: logits.length / nRows, logits, nRows };
+        return capture === null ? trace : { ...trace, capture };
       },
       aborted,
     );
@@ -216,7 +220,8 @@ export class WorkerHost {
     return {
       id: job.id,
       signal: job.abort.signal,
-      emit: (event) => this.#env.post(event),
+      emit: (event) =>
+        this.#env.post(event, event.type === 'chunk' ? buffersOf(event.chunk.capture) : []),
       nextTurn: () => this.#env.nextTurn(),
       cancelNote: job.cancelNote.promise,
     };
@@ -239,10 +244,11 @@ function isTrap(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError;
 }
 
-/** Large arrays are moved, not copied. */
+/** Large arrays are moved, not copied; those of what was captured lie deeper. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value)
-    .filter((field) => field instanceof Float32Array && field.buffer instanceof ArrayBuffer)
-    .map((field: Float32Array) => field.buffer as ArrayBuffer);
+  if (value instanceof Float32Array)
+    return value.buffer instanceof ArrayBuffer ? [value.buffer] : [];
+  if (ArrayBuffer.isView(value)) return [];
+  return Object.values(value).flatMap(buffersOf);
 }
