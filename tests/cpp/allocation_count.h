@@ -9,6 +9,8 @@ namespace headlight {
 
 // Allocations since the program started, of every kind.
 size_t AllocationCount();
+// Bytes asked of any operator new since then.
+size_t BytesAllocated();
 // Bytes asked of the aligned operator new since the program started: what AlignedArray allocates,
 // each array rounded up to kAlignment.
 size_t AlignedBytesAllocated();
