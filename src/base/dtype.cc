@@ -9,22 +9,14 @@ struct Row {
 };
 
 constexpr Row kTensorTypes[] = {
-    {TensorType::kF32, {"F32", 1, 4, true}},
-    {TensorType::kF16, {"F16", 1, 2, true}},
-    {TensorType::kQ4_0, {"Q4_0", 32, 18, true}},
-    {TensorType::kQ4_1, {"Q4_1", 32, 20, false}},
-    {TensorType::kQ5_0, {"Q5_0", 32, 22, false}},
-    {TensorType::kQ5_1, {"Q5_1", 32, 24, false}},
-    {TensorType::kQ8_0, {"Q8_0", 32, 34, true}},
-    {TensorType::kQ2_K, {"Q2_K", 256, 84, false}},
-    {TensorType::kQ3_K, {"Q3_K", 256, 110, false}},
-    {TensorType::kQ4_K, {"Q4_K", 256, 144, false}},
-    {TensorType::kQ5_K, {"Q5_K", 256, 176, false}},
-    {TensorType::kQ6_K, {"Q6_K", 256, 210, false}},
-    {TensorType::kIQ4_NL, {"IQ4_NL", 32, 18, false}},
-    {TensorType::kIQ4_XS, {"IQ4_XS", 256, 136, false}},
-    {TensorType::kBF16, {"BF16", 1, 2, true}},
-    {TensorType::kMXFP4, {"MXFP4", 32, 17, false}},
+    {TensorType::kF32, {"F32", 1, 4}},         {TensorType::kF16, {"F16", 1, 2}},
+    {TensorType::kQ4_0, {"Q4_0", 32, 18}},     {TensorType::kQ4_1, {"Q4_1", 32, 20}},
+    {TensorType::kQ5_0, {"Q5_0", 32, 22}},     {TensorType::kQ5_1, {"Q5_1", 32, 24}},
+    {TensorType::kQ8_0, {"Q8_0", 32, 34}},     {TensorType::kQ2_K, {"Q2_K", 256, 84}},
+    {TensorType::kQ3_K, {"Q3_K", 256, 110}},   {TensorType::kQ4_K, {"Q4_K", 256, 144}},
+    {TensorType::kQ5_K, {"Q5_K", 256, 176}},   {TensorType::kQ6_K, {"Q6_K", 256, 210}},
+    {TensorType::kIQ4_NL, {"IQ4_NL", 32, 18}}, {TensorType::kIQ4_XS, {"IQ4_XS", 256, 136}},
+    {TensorType::kBF16, {"BF16", 1, 2}},       {TensorType::kMXFP4, {"MXFP4", 32, 17}},
 };
 
 }  // namespace

@@ -31,12 +31,11 @@ enum class TensorType : uint32_t {
   kMXFP4 = 39,
 };
 
-// What the file format says of a type. `supported` is whether quant/ has a decoder for it.
+// What the file format says of a type. quant/ has a decoder for every type in the table.
 struct TensorTypeTraits {
   const char* name;      // as printed, e.g. "Q8_0"
   uint32_t n_block;      // elements a block
   uint32_t block_bytes;  // bytes a block
-  bool supported;
 };
 
 // nullptr for a number that is not in the table.

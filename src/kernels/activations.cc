@@ -26,6 +26,7 @@ struct BlockOut {
   float* scale;
   int16_t* multipliers;  // [2]
   int32_t* sum;
+  int32_t* first_sum;
 };
 
 HWY_INLINE float LargestOf(const VecF32 (&v)[kHalfVectors]) {
@@ -83,6 +84,7 @@ HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
     out.multipliers[half] = static_cast<int16_t>(m);
     sum = hn::Add(
         sum, hn::Mul(RoundHalf(v[half], inverse, out.codes + half * kHalfCols), hn::Set(di, m)));
+    if (half == 0) *out.first_sum = hn::ReduceSum(di, sum);
   }
   *out.scale = is_zero ? 0.0f : max / kSteps;
   *out.sum = hn::ReduceSum(di, sum);
@@ -99,21 +101,25 @@ void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out)
       QuantiseBlock(padded, out);
     }
     if (mixed_halves) MixHalves(out.codes);
-    out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves, out.sum + 1};
+    out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves, out.sum + 1,
+           out.first_sum + 1};
   }
 }
 
-// wide: each code times its half's multiplier, four by four in the order 0, 2, 1, 3. Of mixed
-// halves.
-void WidenRow(const int8_t* codes, const int16_t* multipliers, size_t n_blocks, int16_t* wide) {
+// wide: each code times its half's multiplier, four by four in the order 0, 2, 1, 3.
+void WidenRow(const int8_t* codes, const int16_t* multipliers, size_t n_blocks, bool mixed_halves,
+              int16_t* wide) {
   const I16x8 d16;
   const I32x4 di;
   for (size_t b = 0; b < n_blocks; ++b) {
-    // The lower 16 bits of each word are of the first half, the upper ones of the second.
+    // Of mixed halves the lower 16 bits of each word are of the first half, the upper ones of the
+    // second.
     int32_t both;
     std::memcpy(&both, multipliers + b * kBlockHalves, sizeof(both));
-    const auto m = hn::BitCast(d16, hn::Set(di, both));
-    for (size_t i = b * kBlockCols; i < (b + 1) * kBlockCols; i += kVectorBytes) {
+    const auto mixed = hn::BitCast(d16, hn::Set(di, both));
+    for (size_t half = 0; half < kBlockHalves; ++half) {
+      const size_t i = (b * kBlockHalves + half) * kHalfCols;
+      const auto m = mixed_halves ? mixed : hn::Set(d16, multipliers[b * kBlockHalves + half]);
       const auto pairs = hn::BitCast(d16, hn::Load(I8x16(), codes + i));
       const auto even = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), m));
       const auto odd = hn::BitCast(di, hn::Mul(hn::ShiftRight<8>(pairs), m));
@@ -134,6 +140,7 @@ Activations::Activations(size_t max_tokens, size_t max_cols, ActivationType type
   scales_ = AlignedArray<float>(n_blocks);
   multipliers_ = AlignedArray<int16_t>(n_blocks * kBlockHalves);
   sums_ = AlignedArray<int32_t>(n_blocks);
+  first_sums_ = AlignedArray<int32_t>(n_blocks);
 }
 
 size_t Activations::WorkspaceBytes(size_t max_tokens, size_t max_cols, ActivationType type) {
@@ -141,7 +148,7 @@ size_t Activations::WorkspaceBytes(size_t max_tokens, size_t max_cols, Activatio
   constexpr size_t kColumnBytes = sizeof(int8_t) + sizeof(int16_t);
   const size_t n_blocks = max_tokens * CeilDiv(max_cols, kBlockCols);
   return n_blocks * (kBlockCols * kColumnBytes + kBlockHalves * sizeof(int16_t) + sizeof(float) +
-                     sizeof(int32_t));
+                     2 * sizeof(int32_t));
 }
 
 void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_stride) noexcept {
@@ -168,10 +175,12 @@ void Activations::Quantise(ThreadPool& pool, CodeUse use) noexcept {
       int16_t* multipliers = multipliers_.data() + first * kBlockHalves;
       if (makes_codes) {
         QuantiseRow(row(t), n_cols_, use.mixed_halves,
-                    {codes, scales_.data() + first, multipliers, sums_.data() + first});
+                    {codes, scales_.data() + first, multipliers, sums_.data() + first,
+                     first_sums_.data() + first});
       }
       if (makes_wide) {
-        WidenRow(codes, multipliers, n_blocks_, wide_codes_.data() + first * kBlockCols);
+        WidenRow(codes, multipliers, n_blocks_, use.mixed_halves,
+                 wide_codes_.data() + first * kBlockCols);
       }
     }
   });

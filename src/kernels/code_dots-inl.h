@@ -26,6 +26,7 @@
 #include <cstring>
 
 #include "kernels/matmul.h"
+#include "kernels/widen.h"
 #include "quant/packed_layout.h"
 #include "simd/relaxed.h"
 
@@ -133,6 +134,26 @@ struct P4Wide : WideSums {
     sum = WideDot(w.low_odd, x.low.odd, sum);
     sum = WideDot(w.high_even, x.high.even, sum);
     return WideDot(w.high_odd, x.high.odd, sum);
+  }
+};
+
+// Codes of any family that widen.h made int16 weights.
+struct PanelWords : WideSums {
+  static constexpr size_t kBlockBytes = kPanelBlockBytes;
+  static constexpr size_t kPartSteps = kBlockWords;
+  static constexpr int32_t kOffset = 0;
+  using Constants = NoConstants;
+  template <size_t kPart>
+  struct Weights {
+    VecU16 even, odd;
+    HWY_INLINE Weights(const uint8_t* words, size_t step, const Constants&)
+        : even(LoadCodes(words + step * 2 * kVectorBytes)),
+          odd(LoadCodes(words + (step * 2 + 1) * kVectorBytes)) {}
+  };
+  template <size_t kPart>
+  using Inputs = WideWord;
+  static HWY_INLINE Sum Accumulate(const Weights<0>& w, const WideWord& x, Sum sum) {
+    return WideDot(w.odd, x.odd, WideDot(w.even, x.even, sum));
   }
 };
 

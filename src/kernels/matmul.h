@@ -62,6 +62,7 @@ class Activations {
     return multipliers_.data() + token * n_blocks_ * kBlockHalves;
   }
   const int32_t* sums(size_t token) const { return sums_.data() + token * n_blocks_; }
+  const int32_t* first_sums(size_t token) const { return first_sums_.data() + token * n_blocks_; }
 
  private:
   ActivationType type_;
@@ -74,6 +75,7 @@ class Activations {
   AlignedArray<float> scales_;         // [n_tokens, n_blocks]
   AlignedArray<int16_t> multipliers_;  // [n_tokens, n_blocks, 2]
   AlignedArray<int32_t> sums_;         // [n_tokens, n_blocks]
+  AlignedArray<int32_t> first_sums_;   // [n_tokens, n_blocks]
 };
 
 // One product of a call; several that share x run under a single ParallelFor (Q, K and V; gate and

@@ -1,7 +1,8 @@
-// 8- and 4-bit weights against 8-bit activations. Per output and block of 32 columns: an exact
-// integer sum (the halves' multipliers included), times the product of the two scales, added to the
-// output's float sum, blocks in order. That sequence is the same in every tile shape and form, so
-// an output's bits depend on nothing else.
+// Weights with codes against 8-bit activations. Per output and block of 32 columns: an exact
+// integer sum (the halves' multipliers, and factors of 16 columns, included), times the product of
+// the two scales, added to the output's float sum, blocks in order. Where weights have minima, what
+// they take away from the output comes before (mins.h). That sequence is the same in every tile
+// shape and form, so an output's bits depend on nothing else.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,9 +11,10 @@
 #include <utility>
 
 #include "kernels/code_dots-inl.h"
-#include "kernels/panel-inl.h"
+#include "kernels/mins.h"
 #include "kernels/rows-inl.h"
 #include "kernels/tiles.h"
+#include "kernels/widen.h"
 
 namespace headlight {
 namespace {
@@ -26,6 +28,24 @@ constexpr size_t kVectorGroups = kStripGroups;
 // Codes of the tokens that meet a tile of weights while that is in the first-level cache: half of a
 // second-level cache of 256 KiB, the smallest about.
 constexpr size_t kTokenBlockBytes = 128 * 1024;
+// Blocks of a panel, of all its groups: 12 KiB of widened codes, which stay in a first-level cache
+// of 32 KiB beside the tokens of a tile.
+constexpr size_t kPanelGroupBlocks = 48;
+
+// Scales as the strips of kP8 and kP4 have them: for one token, read where they are.
+struct F16Scales {
+  static constexpr size_t kGroupBytes = kScaleBlockBytes;
+  F16Constants constants;
+  HWY_INLINE VecF32 Load(const uint8_t* at) const { return LoadF16x4(at, constants); }
+};
+
+// Scales made floats once for all tokens.
+struct F32Scales {
+  static constexpr size_t kGroupBytes = kRowGroup * sizeof(float);
+  HWY_INLINE VecF32 Load(const uint8_t* at) const {
+    return hn::Load(F32x4(), reinterpret_cast<const float*>(at));
+  }
+};
 
 template <typename Activation>
 struct Tile {
@@ -112,11 +132,11 @@ HWY_INLINE void BlockSums(const Tile<typename Dot::Activation>& tile, size_t ind
   if constexpr (Dot::kParts == 2) AddPart<Dot, 1>(block, constants, out);
 }
 
-template <class Dot, size_t kGroups, size_t kTokens>
+template <class Dot, class Scales, size_t kGroups, size_t kTokens>
 HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
   const F32x4 df;
   const typename Dot::Constants constants;
-  const F16Constants f16_constants;
+  const Scales scales;
   VecF32 totals[kTokens][kGroups];
   for (size_t t = 0; t < kTokens; ++t) {
     for (size_t g = 0; g < kGroups; ++g) {
@@ -130,10 +150,8 @@ HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
     VecI32 sums[kTokens][kGroups];
     BlockSums<Dot>(tile, block, constants, sums);
     VecF32 w_scales[kGroups];
-    const uint8_t* scales = tile.w_scales + block * tile.scale_stride;
-    for (size_t g = 0; g < kGroups; ++g) {
-      w_scales[g] = LoadF16x4(scales + g * kScaleBlockBytes, f16_constants);
-    }
+    const uint8_t* at = tile.w_scales + block * tile.scale_stride;
+    for (size_t g = 0; g < kGroups; ++g) w_scales[g] = scales.Load(at + g * Scales::kGroupBytes);
     for (size_t t = 0; t < kTokens; ++t) {
       const VecF32 x_scale = hn::Set(df, tile.scales[t * tile.token_stride + block]);
       for (size_t g = 0; g < kGroups; ++g) {
@@ -154,15 +172,16 @@ HWY_NOINLINE void RunTile(const Tile<typename Dot::Activation>& tile) {
 
 // Tiles of kGroups groups by 1 to kTokens tokens, called through a table: each stays a function of
 // its own, which an engine's register allocation handles better than all of them inlined into one.
-template <class Dot, size_t kGroups, size_t... kTokens>
+template <class Dot, class Scales, size_t kGroups, size_t... kTokens>
 constexpr auto TileTable(std::index_sequence<kTokens...>) {
-  return std::array{&RunTile<Dot, kGroups, kTokens + 1>...};
+  return std::array{&RunTile<Dot, Scales, kGroups, kTokens + 1>...};
 }
 
 // One tile's row groups against n_tokens tokens.
-template <class Dot, size_t kGroups, size_t kTokens>
+template <class Dot, class Scales, size_t kGroups, size_t kTokens>
 void RunTokens(Tile<typename Dot::Activation> tile, size_t n_tokens) {
-  static constexpr auto kTiles = TileTable<Dot, kGroups>(std::make_index_sequence<kTokens>());
+  static constexpr auto kTiles =
+      TileTable<Dot, Scales, kGroups>(std::make_index_sequence<kTokens>());
   while (n_tokens != 0) {
     const size_t n = std::min(n_tokens, kTokens);
     kTiles[n - 1](tile);
@@ -185,56 +204,66 @@ const Activation* Codes(const Activations& x, size_t token) {
   }
 }
 
-// Row groups of one strip, from group `begin` of it on.
-struct StripGroups {
-  const PackedShape& shape;
-  StripLayout layout;
-  const uint8_t* data;  // the strip's
-  size_t begin;
+// What a tile of n_groups adjacent groups reads of blocks [begin, begin + n_blocks).
+struct PanelOut {
+  float* scales;   // [n_blocks][n_groups][4]
+  uint8_t* codes;  // [n_blocks][n_groups][kPanelBlockBytes], or null: they stay where they are
 };
 
+void FillPanel(CodeGroup from, size_t n_groups, size_t begin, size_t n_blocks,
+               const PanelOut& to) noexcept {
+  if (to.codes != nullptr) WidenCodes(from, n_groups, begin, n_blocks, to.codes);
+  for (size_t g = 0; g < n_groups; ++g, ++from.group) {
+    WidenScales(from, begin, n_blocks, to.scales + g * kRowGroup, n_groups * kRowGroup);
+  }
+}
+
 // One tile of row groups by way of panels.
-template <size_t kGroups, size_t kTokens>
-void RunPanels(const StripGroups& groups, Tile<int16_t> tile, size_t n_tokens) {
-  alignas(kAlignment) uint8_t panel[kPanelBlocks * kGroups * kPanelBlockBytes];
-  const size_t code_bytes = CodeBlockBytes(groups.shape.family);
-  const uint8_t* codes = groups.data + groups.layout.scale_bytes + groups.begin * code_bytes;
-  tile.codes = panel;
-  tile.code_stride = kGroups * kPanelBlockBytes;
-  for (size_t begin = 0; begin < groups.shape.n_blocks; begin += kPanelBlocks) {
-    tile.n_blocks = std::min(kPanelBlocks, groups.shape.n_blocks - begin);
-    tile.is_first = begin == 0;
-    for (size_t b = 0; b < tile.n_blocks; ++b) {
-      for (size_t g = 0; g < kGroups; ++g) {
-        WidenToPanel(groups.shape, codes + g * code_bytes,
-                     panel + (b * kGroups + g) * kPanelBlockBytes);
-      }
-      codes += groups.layout.block_bytes;
-    }
-    RunTokens<PanelWords, kGroups, kTokens>(tile, n_tokens);
-    tile.x += kPanelBlocks * kBlockCols;
-    tile.scales += kPanelBlocks;
-    tile.multipliers += kPanelBlocks * kBlockHalves;
-    tile.sums += kPanelBlocks;
-    tile.w_scales += kPanelBlocks * tile.scale_stride;
+template <class Dot, size_t kGroups, size_t kTokens>
+void RunPanels(const CodeGroup& groups, Tile<typename Dot::Activation> tile, size_t n_tokens) {
+  constexpr bool kHasCodes = std::is_same_v<Dot, PanelWords>;
+  constexpr size_t kBlocks = kPanelGroupBlocks / kGroups;
+  alignas(kAlignment) float scales[kPanelGroupBlocks * kRowGroup];
+  alignas(kAlignment) uint8_t codes[kHasCodes ? kPanelGroupBlocks * kPanelBlockBytes : 1];
+  const size_t n_blocks = groups.shape.n_blocks;
+  tile.w_scales = reinterpret_cast<const uint8_t*>(scales);
+  tile.scale_stride = kGroups * F32Scales::kGroupBytes;
+  tile.code_stride = kHasCodes ? kGroups * kPanelBlockBytes : groups.layout.block_bytes;
+  for (size_t begin = 0; begin < n_blocks; begin += kBlocks) {
+    tile.n_blocks = std::min(kBlocks, n_blocks - begin);
+    FillPanel(groups, kGroups, begin, tile.n_blocks, {scales, kHasCodes ? codes : nullptr});
+    tile.codes = kHasCodes ? codes : groups.Codes(begin);
+    RunTokens<Dot, F32Scales, kGroups, kTokens>(tile, n_tokens);
+    tile.is_first = false;
+    tile.x += kBlocks * kBlockCols;
+    tile.scales += kBlocks;
+    tile.multipliers += kBlocks * kBlockHalves;
+    tile.sums += kBlocks;
   }
 }
 
 // One tile of row groups.
-template <class Dot, size_t kGroups, size_t kTokens>
-void RunGroups(const StripGroups& groups, Tile<typename Dot::Activation> tile, size_t n_tokens) {
-  if constexpr (std::is_same_v<Dot, PanelWords>) {
-    RunPanels<kGroups, kTokens>(groups, tile, n_tokens);
+template <class Dot, class Scales, size_t kGroups, size_t kTokens>
+void RunGroups(const CodeGroup& groups, Tile<typename Dot::Activation> tile, size_t n_tokens) {
+  if constexpr (std::is_same_v<Scales, F32Scales>) {
+    RunPanels<Dot, kGroups, kTokens>(groups, tile, n_tokens);
   } else {
-    tile.codes = groups.data + groups.layout.scale_bytes + groups.begin * Dot::kBlockBytes;
-    tile.code_stride = groups.layout.block_bytes;
-    tile.is_first = true;
-    RunTokens<Dot, kGroups, kTokens>(tile, n_tokens);
+    tile.codes = groups.Codes(0);
+    tile.code_stride = tile.scale_stride = groups.layout.block_bytes;
+    tile.w_scales = groups.strip + groups.group * kScaleBlockBytes;
+    RunTokens<Dot, Scales, kGroups, kTokens>(tile, n_tokens);
   }
 }
 
+// What turns stored codes into weights, a factor of the activations' sums.
+template <class Dot>
+int32_t OffsetOf(const PackedShape& shape) {
+  const bool is_signed = shape.form == DotForm::kSigned && shape.family == PackedFamily::kP8;
+  return is_signed || shape.code.values == CodeValues::kUnsigned ? 0 : Dot::kOffset;
+}
+
 // Tiles of kGroups x kTokens over a range; the groups of a strip that are left over go one by one.
-template <class Dot, size_t kGroups, size_t kTokens>
+template <class Dot, class Scales, size_t kGroups, size_t kTokens>
 void RunRange(const RowRange& range) {
   using Activation = typename Dot::Activation;
   const PackedShape& shape = range.w->shape;
@@ -245,8 +274,8 @@ void RunRange(const RowRange& range) {
   tile.n_blocks = tile.token_stride = shape.n_blocks;
   tile.y_stride = range.y_stride;
   tile.never = kBlockCols;
-  tile.offset =
-      shape.form == DotForm::kSigned && shape.family == PackedFamily::kP8 ? 0 : Dot::kOffset;
+  tile.offset = OffsetOf<Dot>(shape);
+  tile.is_first = !shape.code.has_mins;
   for (size_t token = 0; token < x.n_tokens(); token += token_block) {
     const size_t n_tokens = std::min(token_block, x.n_tokens() - token);
     tile.x = Codes<Activation>(x, token);
@@ -254,34 +283,64 @@ void RunRange(const RowRange& range) {
     tile.multipliers = x.multipliers(token);
     tile.sums = x.sums(token);
     for (size_t group = range.group_begin; group < range.group_end;) {
-      const StripGroups groups = {shape, StripOf(shape, group),
-                                  range.w->data + StripOffset(shape, group), group % kStripGroups};
+      const CodeGroup groups = {shape, StripOf(shape, group),
+                                range.w->data + StripOffset(shape, group), group % kStripGroups};
       const size_t row = group * kRowGroup;
-      tile.scale_stride = groups.layout.block_bytes;
-      tile.w_scales = groups.data + groups.begin * kScaleBlockBytes;
       tile.n_rows = shape.n_rows - row;
       tile.y = range.y + token * range.y_stride + row;
       const size_t n_left =
-          std::min(groups.layout.n_groups - groups.begin, range.group_end - group);
+          std::min(groups.layout.n_groups - groups.group, range.group_end - group);
       const bool is_whole = n_left >= kGroups;
+      if (shape.code.has_mins) {
+        const MinsOut out = {tile.y, tile.y_stride, tile.n_rows};
+        SubtractMins(groups, is_whole ? kGroups : 1, x, {token, n_tokens}, out);
+      }
       if (is_whole) {
-        RunGroups<Dot, kGroups, kTokens>(groups, tile, n_tokens);
+        RunGroups<Dot, Scales, kGroups, kTokens>(groups, tile, n_tokens);
       } else {
-        RunGroups<Dot, 1, 1>(groups, tile, n_tokens);
+        RunGroups<Dot, Scales, 1, 1>(groups, tile, n_tokens);
       }
       group += is_whole ? kGroups : 1;
     }
   }
 }
 
-// VectorDot: for one token; TileDot: for several.
+// One token.
+template <class Dot, class Scales>
+void RunVector(const RowRange& range) {
+  RunRange<Dot, Scales, kVectorGroups, 1>(range);
+}
+
+// Several tokens.
+template <class Dot>
+void RunTiles(const RowRange& range) {
+  RunRange<Dot, F32Scales, kTileGroups, kTileTokens>(range);
+}
+
+// kP8: VectorDot for one token, TileDot for several.
 template <class VectorDot, class TileDot>
-void Run(const RowRange& range) {
-  if (range.x->n_tokens() == 1) {
-    RunRange<VectorDot, kVectorGroups, 1>(range);
-  } else {
-    RunRange<TileDot, kTileGroups, kTileTokens>(range);
-  }
+void RunP8(const RowRange& range) {
+  range.x->n_tokens() == 1 ? RunVector<VectorDot, F16Scales>(range) : RunTiles<TileDot>(range);
+}
+
+// kP4 whose stored codes are the weights but for an offset.
+template <class VectorDot, class TileDot>
+void RunP4(const RowRange& range) {
+  if (range.x->n_tokens() != 1) return RunTiles<TileDot>(range);
+  ScalesInBlocks(range.w->shape) ? RunVector<VectorDot, F16Scales>(range)
+                                 : RunVector<VectorDot, F32Scales>(range);
+}
+
+// Whether dots read the codes as they are stored; else they are widened first, in every form.
+bool HasDirectDots(const PackedShape& shape) {
+  const CodeValues values = shape.code.values;
+  return shape.family == PackedFamily::kP8 ||
+         (shape.family == PackedFamily::kP4 &&
+          (values == CodeValues::kCentred || values == CodeValues::kUnsigned));
+}
+
+void RunWidened(const RowRange& range) {
+  range.x->n_tokens() == 1 ? RunVector<PanelWords, F32Scales>(range) : RunTiles<PanelWords>(range);
 }
 
 }  // namespace
@@ -289,7 +348,7 @@ void Run(const RowRange& range) {
 CodeUse CodeUseOf(const PackedShape& shape) noexcept {
   CodeUse use{WordsMixHalves(shape.form), true};
 #if HEADLIGHT_HAS_DOT4
-  use.wide = shape.form == DotForm::kWide ||
+  use.wide = shape.form == DotForm::kWide || !HasDirectDots(shape) ||
              (shape.form == DotForm::kSplit && shape.family == PackedFamily::kP8);
 #endif
   return use;
@@ -297,24 +356,25 @@ CodeUse CodeUseOf(const PackedShape& shape) noexcept {
 
 void MatMulCodes(const RowRange& range) noexcept {
   const PackedShape& shape = range.w->shape;
+  if (!HasDirectDots(shape)) return RunWidened(range);
   const bool is_p8 = shape.family == PackedFamily::kP8;
 #if HEADLIGHT_HAS_DOT4
   switch (shape.form) {
     case DotForm::kUnsigned:
-      return is_p8 ? Run<P8Unsigned, P8Unsigned>(range) : Run<P4Quads, P4Quads>(range);
+      return is_p8 ? RunP8<P8Unsigned, P8Unsigned>(range) : RunP4<P4Quads, P4Quads>(range);
     case DotForm::kSigned: {
       // In WASM both meanings are one instruction, so one kernel serves both.
       using Signed = std::conditional_t<HWY_TARGET == HWY_WASM, P8Unsigned, P8Signed>;
-      return is_p8 ? Run<Signed, Signed>(range) : Run<P4Quads, P4Quads>(range);
+      return is_p8 ? RunP8<Signed, Signed>(range) : RunP4<P4Quads, P4Quads>(range);
     }
     case DotForm::kSplit:
-      if (!is_p8) return Run<P4Pairs, P4Pairs>(range);
+      if (!is_p8) return RunP4<P4Pairs, P4Pairs>(range);
       break;
     case DotForm::kWide:
       break;
   }
 #endif
-  return is_p8 ? Run<P8Wide, PanelWords>(range) : Run<P4Wide, PanelWords>(range);
+  return is_p8 ? RunP8<P8Wide, PanelWords>(range) : RunP4<P4Wide, PanelWords>(range);
 }
 
 }  // namespace headlight

@@ -7,6 +7,7 @@
 
 #include "kernels/rows-inl.h"
 #include "kernels/tiles.h"
+#include "kernels/widen.h"
 
 namespace headlight {
 namespace {
@@ -143,41 +144,31 @@ void WidenPlain(const Widening& to, size_t begin, size_t n_cols) {
   }
 }
 
-// A word of the four rows, code minus `offset` times the row's scale, to where its columns belong.
-HWY_INLINE void WidenWord(const Widening& to, VecI32 codes, size_t word, int32_t offset,
-                          VecF32 scale, float* out) {
-  const F32x4 df;
-  const VecI32 minus = hn::Set(I32x4(), offset);
-  const auto store = [&](VecI32 code, size_t byte) {
-    const size_t column = WordColumn(to.shape.form, word, byte);
-    hn::Store(hn::Mul(hn::ConvertTo(df, hn::Sub(code, minus)), scale), df,
-              out + column * to.out_stride);
-  };
-  store(hn::ShiftRight<24>(hn::ShiftLeft<24>(codes)), 0);
-  store(hn::ShiftRight<24>(hn::ShiftLeft<16>(codes)), 1);
-  store(hn::ShiftRight<24>(hn::ShiftLeft<8>(codes)), 2);
-  store(hn::ShiftRight<24>(codes), 3);
-}
-
+// A block of codes: integers, times their scales, less their minima.
 void WidenBlock(const Widening& to, size_t block, float* out) {
-  const PackedFamily family = to.shape.family;
-  const DotForm form = to.shape.form;
-  const uint8_t* data = to.strip + block * to.layout.block_bytes;
-  const VecF32 scale = LoadF16x4(data + to.strip_group * kScaleBlockBytes, F16Constants());
-  const uint8_t* codes = data + to.layout.scale_bytes + to.strip_group * CodeBlockBytes(family);
-  const U8x16 d8;
-  const auto flip = hn::Set(d8, P8Flip(form));
-  const auto low_bits = hn::Set(d8, 15);
-  for (size_t v = 0; v < CodeBlockBytes(family) / kVectorBytes; ++v) {
-    const auto bytes = hn::Load(d8, codes + v * kVectorBytes);
-    if (family == PackedFamily::kP8) {
-      WidenWord(to, hn::BitCast(I32x4(), hn::Xor(bytes, flip)), v, 0, scale, out);
-    } else {
-      const auto low = hn::And(bytes, low_bits);
-      const auto high = hn::And(hn::ShiftRight<4>(bytes), low_bits);
-      WidenWord(to, hn::BitCast(I32x4(), low), P4Word(form, v, 0), kP4Offset, scale, out);
-      WidenWord(to, hn::BitCast(I32x4(), high), P4Word(form, v, 1), kP4Offset, scale, out);
-    }
+  const F32x4 df;
+  const CodeGroup from{to.shape, to.layout, to.strip, to.strip_group};
+  const bool has_mins = to.shape.code.has_mins;
+  alignas(kVectorBytes) uint8_t panel[kPanelBlockBytes];
+  alignas(kVectorBytes) float scales[kRowGroup];
+  alignas(kVectorBytes) float mins[kBlockHalves * kRowGroup];
+  WidenCodes(from, 1, block, 1, panel);
+  WidenScales(from, block, 1, scales, kRowGroup);
+  if (has_mins) WidenMins(from, block, 1, mins);
+  const VecF32 scale = hn::Load(df, scales);
+  // Vector 2 w + odd has bytes `odd` and 2 + odd of word w, the first in the lower 16 bits of
+  // lanes.
+  const auto store = [&](VecI32 codes, size_t word, size_t byte) {
+    const size_t column = WordColumn(to.shape.form, word, byte);
+    VecF32 value = hn::Mul(hn::ConvertTo(df, codes), scale);
+    if (has_mins) value = hn::Sub(value, hn::Load(df, mins + column / kHalfCols * kRowGroup));
+    hn::Store(value, df, out + column * to.out_stride);
+  };
+  for (size_t v = 0; v < 2 * kBlockWords; ++v) {
+    const uint8_t* at = panel + v * kVectorBytes;
+    const VecI32 pairs = hn::Load(I32x4(), reinterpret_cast<const int32_t*>(at));
+    store(hn::ShiftRight<16>(hn::ShiftLeft<16>(pairs)), v / 2, v % 2);
+    store(hn::ShiftRight<16>(pairs), v / 2, v % 2 + 2);
   }
 }
 

@@ -25,11 +25,15 @@ struct QuantisedReference {
   std::vector<int16_t> multipliers;  // [n_blocks * 2]
   std::vector<float> scales;         // [n_blocks]
   std::vector<int32_t> sums;         // [n_blocks]
+  std::vector<int32_t> first_sums;   // [n_blocks]
 };
 QuantisedReference QuantiseReference(const float* x, size_t n_cols);
 
-// y[n_rows], Q8_0 and Q4_0: for each block in order, y += float(exact integer sum) * (w scale * x
-// scale), in float. The kernels give these very bits.
+// y[n_rows], a type with codes. Weights with minima first: for each block of 32 columns in order,
+// y -= min * (float(sum of m c) * x scale), half by half where the type has minima of 16 columns.
+// Then for each block y += float(exact integer sum of value * m c) * (w scale * x scale); factors
+// of 16 columns are part of the integer, those of 32 of the w scale. All in float. The kernels give
+// these very bits.
 void MatVecCodesReference(const FileMatrix& w, const QuantisedReference& x, float* y);
 
 // y[n_rows] = sum of w * x in double, and magnitude[n_rows] = sum of |w * x|, the scale of rounding

@@ -18,9 +18,9 @@ struct RowRange {
   size_t group_end = 0;
 };
 
-// What MatMulCodes reads of the activations for a matrix of this shape (kP8 or kP4).
+// What MatMulCodes reads of the activations for a matrix of this shape (one with codes).
 CodeUse CodeUseOf(const PackedShape& shape) noexcept;
-// kP8 and kP4 weights, 8-bit activations (quantised already).
+// Weights with codes, 8-bit activations (quantised already).
 void MatMulCodes(const RowRange& range) noexcept;
 // Every family, f32 activations.
 void MatMulFloats(const RowRange& range) noexcept;

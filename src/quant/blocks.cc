@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "quant/file_blocks.h"
+
 namespace headlight {
 namespace {
 
@@ -24,20 +26,20 @@ uint16_t BF16FromF32(float x) {
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
-void DecodeQ8_0(const uint8_t* block, float* out) {
-  const float scale = F32FromF16(LoadU16(block));
-  for (size_t i = 0; i < kBlock; ++i) {
-    out[i] = static_cast<float>(static_cast<int8_t>(block[kScaleBytes + i])) * scale;
-  }
-}
-
-// Byte i holds element i in its low nibble and element i + 16 in its high one.
-void DecodeQ4_0(const uint8_t* block, float* out) {
-  const float scale = F32FromF16(LoadU16(block));
-  for (size_t i = 0; i < kBlock / 2; ++i) {
-    const int byte = block[kScaleBytes + i];
-    out[i] = static_cast<float>((byte & 15) - 8) * scale;
-    out[i + kBlock / 2] = static_cast<float>((byte >> 4) - 8) * scale;
+// Products and the difference in the order in which llama.cpp takes them.
+void DecodeCodes(TensorType type, const uint8_t* block, float* out) {
+  const CodeFormat* format = FindCodeFormat(type);
+  if (format == nullptr) return;
+  BlockParts parts;
+  SplitBlock(type, block, parts);
+  const float scale = BlockScale(format->scales, parts.scale);
+  const float min = format->has_mins ? F32FromF16(parts.min) : 0.0f;
+  const size_t n_cols = FindTensorType(static_cast<uint32_t>(type))->n_block;
+  for (size_t i = 0; i < n_cols; ++i) {
+    const size_t part = i / kPartCols;
+    const float value = static_cast<float>(CodeValue(*format, parts.codes[i]));
+    out[i] = scale * static_cast<float>(parts.factors[part]) * value;
+    if (format->has_mins) out[i] -= min * static_cast<float>(parts.min_factors[part]);
   }
 }
 
@@ -86,14 +88,8 @@ void DecodeBlock(TensorType type, const uint8_t* block, float* out) noexcept {
     case TensorType::kBF16:
       *out = F32FromBF16(LoadU16(block));
       return;
-    case TensorType::kQ8_0:
-      DecodeQ8_0(block, out);
-      return;
-    case TensorType::kQ4_0:
-      DecodeQ4_0(block, out);
-      return;
-    default:  // types without a decoder are refused where the file is read
-      return;
+    default:
+      return DecodeCodes(type, block, out);
   }
 }
 

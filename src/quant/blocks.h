@@ -11,12 +11,12 @@
 namespace headlight {
 
 // out[n_block] float32 = the block's values. block: FindTensorType(type)->block_bytes bytes, any
-// alignment. Requires a type whose traits say `supported`.
+// alignment.
 void DecodeBlock(TensorType type, const uint8_t* block, float* out) noexcept;
 
 // The nearest block of the format to x[n_block]; Q8_0: scale max|x|/127, halves away from zero;
 // Q4_0: scale such that the value of largest magnitude becomes code 0 (so scales can be negative).
-// F16, BF16: nearest even. x must be finite. Same requirement on type.
+// F16, BF16: nearest even. x must be finite. Other types are read only: block stays as it is.
 void EncodeBlock(TensorType type, const float* x, uint8_t* block) noexcept;
 
 }  // namespace headlight

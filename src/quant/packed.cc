@@ -6,23 +6,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "quant/pack_run.h"
 #include "quant/packed_layout.h"
 #include "simd/simd.h"
 
 namespace headlight {
 namespace {
-
-// A run of whole file blocks of one row on its way into its strip.
-struct Run {
-  const uint8_t* src;  // n_blocks file blocks
-  size_t n_blocks;
-  uint8_t* strip;  // the strip's first byte
-  StripLayout layout;
-  size_t group;        // of the strip
-  size_t lane;         // row % kRowGroup
-  size_t first_block;  // place of the first block in its row, in file blocks
-  DotForm form;
-};
 
 constexpr size_t kFileScaleBytes = 2;
 constexpr uint16_t kF16ExponentMask = 0x7C00;  // all ones: inf or NaN
@@ -73,7 +62,7 @@ struct Q4_0Words {
 
 // Q8_0 and Q4_0: f16 scale, then the codes of 32 columns. Returns whether all scales are finite.
 template <class Words>
-bool PackCodes(const Run& run) {
+bool PackCodes(const PackRun& run) {
   constexpr size_t kFileBlock = kFileScaleBytes + Words::kWords * sizeof(uint32_t);
   const uint8_t* src = run.src;
   uint8_t* block = run.strip + run.first_block * run.layout.block_bytes;
@@ -98,7 +87,7 @@ bool PackCodes(const Run& run) {
 }
 
 template <typename T, T kExponentMask>
-bool PackPlain(const Run& run) {
+bool PackPlain(const PackRun& run) {
   const size_t column_bytes = run.layout.n_groups * kRowGroup * sizeof(T);
   uint8_t* dst =
       run.strip + run.first_block * column_bytes + (run.group * kRowGroup + run.lane) * sizeof(T);
@@ -111,12 +100,12 @@ bool PackPlain(const Run& run) {
   return finite;
 }
 
-// One row a file type: which family it becomes, and how. A new type is a row here and, if its
-// blocks are not those of a family, a function that turns its blocks into them.
+// One row a file type: which family it becomes, and how. A new type with codes is a row here, its
+// format and a function that takes its blocks apart (file_blocks.cc).
 struct FileType {
   TensorType type;
   PackedFamily family;
-  bool (*pack)(const Run& run);
+  bool (*pack)(const PackRun& run);
 };
 
 constexpr FileType kFileTypes[] = {
@@ -125,6 +114,17 @@ constexpr FileType kFileTypes[] = {
     {TensorType::kBF16, PackedFamily::kBF16, PackPlain<uint16_t, kBF16ExponentMask>},
     {TensorType::kQ8_0, PackedFamily::kP8, PackCodes<Q8_0Words>},
     {TensorType::kQ4_0, PackedFamily::kP4, PackCodes<Q4_0Words>},
+    {TensorType::kQ4_1, PackedFamily::kP4, PackPlanes},
+    {TensorType::kQ5_0, PackedFamily::kP5, PackPlanes},
+    {TensorType::kQ5_1, PackedFamily::kP5, PackPlanes},
+    {TensorType::kQ2_K, PackedFamily::kP2, PackPlanes},
+    {TensorType::kQ3_K, PackedFamily::kP3, PackPlanes},
+    {TensorType::kQ4_K, PackedFamily::kP4, PackPlanes},
+    {TensorType::kQ5_K, PackedFamily::kP5, PackPlanes},
+    {TensorType::kQ6_K, PackedFamily::kP6, PackPlanes},
+    {TensorType::kIQ4_NL, PackedFamily::kP4, PackPlanes},
+    {TensorType::kIQ4_XS, PackedFamily::kP4, PackPlanes},
+    {TensorType::kMXFP4, PackedFamily::kP4, PackPlanes},
 };
 
 const FileType* FindFileType(TensorType type) {
@@ -171,8 +171,16 @@ const char* PackedFamilyName(PackedFamily family) {
       return "bf16";
     case PackedFamily::kP8:
       return "p8";
+    case PackedFamily::kP6:
+      return "p6";
+    case PackedFamily::kP5:
+      return "p5";
     case PackedFamily::kP4:
       return "p4";
+    case PackedFamily::kP3:
+      return "p3";
+    case PackedFamily::kP2:
+      return "p2";
   }
   return "f32";
 }
@@ -198,6 +206,7 @@ PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm fo
   if (n_rows >= kMaxSide || n_cols >= kMaxSide) ThrowBadShape("is too large", n_rows, n_cols);
   PackedShape shape;
   shape.family = file_type->family;
+  if (const CodeFormat* code = FindCodeFormat(type)) shape.code = *code;
   shape.form = form;
   shape.n_rows = n_rows;
   shape.n_cols = n_cols;
@@ -210,8 +219,8 @@ PackedShape PlanPacked(TensorType type, size_t n_rows, size_t n_cols, DotForm fo
     ThrowBadShape("is too large for this machine's address space", n_rows, n_cols);
   }
   const size_t last = shape.n_row_groups - 1;
-  shape.bytes = RoundUp(
-      StripOffset(shape, last) + shape.n_blocks * StripOf(shape, last).block_bytes, kAlignment);
+  shape.bytes =
+      RoundUp(StripOffset(shape, last) + StripOf(shape, last).Bytes(shape.n_blocks), kAlignment);
   return shape;
 }
 
@@ -234,14 +243,14 @@ size_t PackedWriter::Append(std::span<const uint8_t> bytes) {
     src += n_fill;
     n_left -= n_fill;
     if (n_carry_ == block_bytes_) {
-      PackRun(carry_, 1);
+      PackBlocks(carry_, 1);
       n_carry_ = 0;
     }
   }
   const size_t row_blocks = shape_.n_cols / n_block_;
   while (n_left >= block_bytes_) {
     const size_t n_run = std::min(n_left / block_bytes_, row_blocks - next_block_);
-    PackRun(src, n_run);
+    PackBlocks(src, n_run);
     src += n_run * block_bytes_;
     n_left -= n_run * block_bytes_;
   }
@@ -251,17 +260,18 @@ size_t PackedWriter::Append(std::span<const uint8_t> bytes) {
   return n_taken;
 }
 
-void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
+void PackedWriter::PackBlocks(const uint8_t* src, size_t n_blocks) {
   const size_t group = row_ / kRowGroup;
   const FileType* file_type = FindFileType(type_);
-  Run run{src,
-          n_blocks,
-          dst_ + StripOffset(shape_, group),
-          StripOf(shape_, group),
-          group % kStripGroups,
-          row_ % kRowGroup,
-          next_block_,
-          shape_.form};
+  PackRun run{type_,
+              src,
+              n_blocks,
+              dst_ + StripOffset(shape_, group),
+              StripOf(shape_, group),
+              group % kStripGroups,
+              row_ % kRowGroup,
+              next_block_,
+              shape_.form};
   if (!file_type->pack(run)) {
     // Rare: once more, block by block, to name the place.
     for (run.n_blocks = 1; file_type->pack(run); ++run.first_block) run.src += block_bytes_;
@@ -271,47 +281,6 @@ void PackedWriter::PackRun(const uint8_t* src, size_t n_blocks) {
   if (next_block_ * n_block_ == shape_.n_cols) {
     next_block_ = 0;
     ++row_;
-  }
-}
-
-void DecodeRow(const PackedMatrix& w, size_t row, float* out) noexcept {
-  const PackedShape& shape = w.shape;
-  const size_t group = row / kRowGroup;
-  const uint8_t* strip = w.data + StripOffset(shape, group);
-  const StripLayout layout = StripOf(shape, group);
-  const size_t strip_row = row % kStripRows;
-  if (!HasCodes(shape.family)) {
-    const size_t element_bytes = PlainElementBytes(shape.family);
-    for (size_t col = 0; col < shape.n_cols; ++col) {
-      const uint8_t* at = strip + (col * layout.n_groups * kRowGroup + strip_row) * element_bytes;
-      out[col] = shape.family == PackedFamily::kF32   ? LoadAs<float>(at)
-                 : shape.family == PackedFamily::kF16 ? F32FromF16(LoadAs<uint16_t>(at))
-                                                      : F32FromBF16(LoadAs<uint16_t>(at));
-    }
-    return;
-  }
-  const DotForm form = shape.form;
-  const bool is_p8 = shape.family == PackedFamily::kP8;
-  const size_t lane = row % kRowGroup;
-  for (size_t b = 0; b < shape.n_blocks; ++b) {
-    const uint8_t* block = strip + b * layout.block_bytes;
-    const float scale = F32FromF16(LoadAs<uint16_t>(block + strip_row * sizeof(uint16_t)));
-    const uint8_t* codes = block + layout.scale_bytes +
-                           group % kStripGroups * CodeBlockBytes(shape.family) + lane * kWordCols;
-    const auto store = [&](size_t word, size_t byte, int code) {
-      const size_t column = b * kBlockCols + WordColumn(form, word, byte);
-      out[column] = static_cast<float>(code) * scale;
-    };
-    for (size_t i = 0; i < CodeBlockBytes(shape.family) / kRowGroup; ++i) {
-      const size_t step = i / kWordCols;
-      const uint8_t code = codes[step * kVectorBytes + i % kWordCols];
-      if (is_p8) {
-        store(step, i % kWordCols, static_cast<int8_t>(code ^ P8Flip(form)));
-      } else {
-        store(P4Word(form, step, 0), i % kWordCols, (code & 15) - kP4Offset);
-        store(P4Word(form, step, 1), i % kWordCols, (code >> 4) - kP4Offset);
-      }
-    }
   }
 }
 

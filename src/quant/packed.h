@@ -10,22 +10,24 @@
 #include <span>
 
 #include "base/dtype.h"
+#include "quant/file_blocks.h"
 #include "simd/dot_form.h"
 
 namespace headlight {
 
-// kP8, kP4: codes of 8 and 4 bits with an f16 scale per 32 columns. kF16, kBF16, kF32: plain
-// floats.
-enum class PackedFamily : uint8_t { kF32, kF16, kBF16, kP8, kP4 };
+// kP<n>: codes of n bits, with scales and maybe minima as their CodeFormat says. kF16, kBF16, kF32:
+// plain floats.
+enum class PackedFamily : uint8_t { kF32, kF16, kBF16, kP8, kP6, kP5, kP4, kP3, kP2 };
 const char* PackedFamilyName(PackedFamily family);
 
 inline constexpr size_t kRowGroup = 4;    // rows of a group: one lane of a 16-byte vector each
-inline constexpr size_t kBlockCols = 32;  // columns that share a scale
+inline constexpr size_t kBlockCols = 32;  // columns of a block; at least 16 share a scale
 
 // Everything about a packed matrix [n_rows, n_cols] but its bytes. Rows are padded to a multiple of
 // kRowGroup and columns to a multiple of kBlockCols with zeros; the padding is part of `bytes`.
 struct PackedShape {
   PackedFamily family = PackedFamily::kF32;
+  CodeFormat code;                // of kP<n>
   DotForm form = DotForm::kWide;  // how kP8 codes are stored and how codes meet 8-bit activations
   size_t n_rows = 0;
   size_t n_cols = 0;
@@ -57,7 +59,7 @@ class PackedWriter {
 
  private:
   // Packs n_blocks whole file blocks, all in row row_, and moves on.
-  void PackRun(const uint8_t* src, size_t n_blocks);
+  void PackBlocks(const uint8_t* src, size_t n_blocks);
 
   TensorType type_;
   PackedShape shape_;

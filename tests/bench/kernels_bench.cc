@@ -61,14 +61,39 @@ struct Filter {
 struct Shape {
   size_t n_rows, n_cols;
 };
-constexpr Shape kShapes[] = {{576, 576},  {192, 576}, {1536, 576},
-                             {576, 1536}, {192, 512}, {49152, 576}};
+constexpr Shape kShapes[] = {{576, 576}, {192, 576},   {1536, 576}, {576, 1536},
+                             {192, 512}, {49152, 576}, {768, 768},  {32768, 768}};
 constexpr size_t kTokenCounts[] = {1, 4, 64, 256};
-constexpr TensorType kTypes[] = {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kF16,
-                                 TensorType::kBF16, TensorType::kF32};
+// One type for each way in which codes are stored, scaled and read.
+constexpr TensorType kTypes[] = {TensorType::kQ8_0,   TensorType::kQ4_0,  TensorType::kQ4_K,
+                                 TensorType::kQ6_K,   TensorType::kQ5_K,  TensorType::kQ3_K,
+                                 TensorType::kQ2_K,   TensorType::kQ4_1,  TensorType::kQ5_0,
+                                 TensorType::kIQ4_XS, TensorType::kMXFP4, TensorType::kF16,
+                                 TensorType::kBF16,   TensorType::kF32};
 
-// Bytes that are valid as any type: small codes, scales and floats.
-std::vector<uint8_t> FileBytes(const TensorTypeTraits& traits, const Shape& shape) {
+// Offsets of the binary16 numbers of a block; K types end with theirs, but Q4_K and Q5_K begin.
+std::vector<size_t> F16Places(TensorType type) {
+  switch (type) {
+    case TensorType::kQ6_K:
+      return {208};
+    case TensorType::kQ3_K:
+      return {108};
+    case TensorType::kQ2_K:
+      return {80, 82};
+    case TensorType::kQ4_1:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+      return {0, 2};
+    case TensorType::kMXFP4:
+      return {};
+    default:
+      return {0};
+  }
+}
+
+// Bytes that are valid as the type: small codes, scales and floats.
+std::vector<uint8_t> FileBytes(TensorType type, const Shape& shape) {
+  const TensorTypeTraits& traits = *FindTensorType(static_cast<uint32_t>(type));
   std::vector<uint8_t> bytes(shape.n_rows * (shape.n_cols / traits.n_block) * traits.block_bytes);
   uint32_t state = 1;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -79,7 +104,10 @@ std::vector<uint8_t> FileBytes(const TensorTypeTraits& traits, const Shape& shap
   const size_t width = traits.n_block > 1 ? 2 : traits.block_bytes;
   const uint8_t top =
       std::strcmp(traits.name, "BF16") == 0 || traits.block_bytes == 4 ? 0x3C : 0x20;
-  for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) bytes[at + width - 1] = top;
+  for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) {
+    for (const size_t place : F16Places(type)) bytes[at + place + width - 1] = top;
+    if (type == TensorType::kMXFP4) bytes[at] = 120;
+  }
   return bytes;
 }
 
@@ -120,8 +148,7 @@ void BenchProducts(const char* type_name, const Weights& weights, const Filter& 
   const PackedShape& shape = weights.matrix.shape;
   for (const size_t n_tokens : kTokenCounts) {
     for (const ActivationType type : {ActivationType::kInt8, ActivationType::kF32}) {
-      const bool has_codes = shape.family == PackedFamily::kP8 || shape.family == PackedFamily::kP4;
-      if (!has_codes && type == ActivationType::kInt8) continue;
+      if (!HasCodes(shape.family) && type == ActivationType::kInt8) continue;
       char name[128];
       std::snprintf(name, sizeof(name), "%s %s %zux%zu t%zu x_%s %s",
                     n_tokens == 1 ? "matvec" : "matmul", type_name, shape.n_rows, shape.n_cols,
@@ -148,9 +175,9 @@ void BenchPacking(TensorType type, const Filter& filter, DotForm form) {
   const TensorTypeTraits& traits = *FindTensorType(static_cast<uint32_t>(type));
   const std::string name = std::string("packing ") + traits.name;
   if (!filter.Admits(name)) return;
-  constexpr Shape kShape = {6144, 576};
+  constexpr Shape kShape = {6144, 768};
   constexpr size_t kChunk = size_t{256} << 10;
-  const auto bytes = FileBytes(traits, kShape);
+  const auto bytes = FileBytes(type, kShape);
   const PackedShape shape = PlanPacked(type, kShape.n_rows, kShape.n_cols, form);
   AlignedArray<uint8_t> dst(shape.bytes);
   const double seconds = BestSeconds([&] {
@@ -179,8 +206,9 @@ void Run(const Filter& filter) {
     BenchPacking(type, filter, probe.form);
     for (const Shape& shape : kShapes) {
       // A large vocabulary is where streaming shows; for the plain types a small one does.
-      if (shape.n_rows == 49152 && traits.n_block == 1) continue;
-      const auto bytes = FileBytes(traits, shape);
+      if (shape.n_rows >= 32768 && traits.n_block == 1) continue;
+      if (shape.n_cols % traits.n_block != 0) continue;
+      const auto bytes = FileBytes(type, shape);
       std::vector<DotForm> forms = {probe.form};
       if (probe.form != DotForm::kWide) forms.push_back(DotForm::kWide);
       for (const DotForm form : forms)

@@ -1,6 +1,7 @@
 // Writes a GGUF file of a given shape with random weights and a byte-fallback vocabulary (N ASCII characters are N tokens),
 // for speed and memory. Blocks are drawn directly in their file format, so a gigabyte takes seconds. The text is noise.
-//   node tests/bench/make_model.mjs OUT SHAPE TYPE      TYPE: f32 f16 q8_0 q4_0
+//   node tests/bench/make_model.mjs OUT SHAPE TYPE      TYPE: f32 f16 q8_0 q4_0 q4_k q6_k
+// q4_k and q6_k have blocks of 256 columns; a matrix whose rows do not divide into those becomes q8_0.
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { byteVocabulary, ggufHeader, kTypes, padded } from '../gguf_header.mjs';
@@ -22,8 +23,11 @@ export const tensorTypes = {
     bytes: 34,
     fill: (view, sd) => fillScales(view, 34, sd / kSdOfBytes),
   },
+  q4_k: { id: 12, elements: 256, bytes: 144, fill: fillQ4K },
+  q6_k: { id: 14, elements: 256, bytes: 210, fill: fillQ6K },
 };
 const kSdOfNibbles = 4.61; // of the codes -8..7, all equally likely
+const kSdOfSixBits = 18.5; // of the codes -32..31
 const kSdOfBytes = 73.9; // of the codes -128..127
 
 /** xorshift32 over 32-bit words: enough for weights whose values do not matter, and fast. */
@@ -47,6 +51,25 @@ function halfBits(value) {
 function fillScales(view, blockBytes, scale) {
   const half = halfBits(scale);
   for (let at = 0; at < view.byteLength; at += blockBytes) view.setUint16(at, half, true);
+}
+
+/** All factors and minima 32: weights scale * 32 * (code - 7.5), codes 0..15. */
+function fillQ4K(view, sd) {
+  const scale = sd / kSdOfNibbles / 32;
+  for (let at = 0; at < view.byteLength; at += 144) {
+    view.setUint16(at, halfBits(scale), true);
+    view.setUint16(at + 2, halfBits(scale * 7.5), true);
+    // Low six bits of the first four, upper two of the last four (2 << 6), lower nibbles of those (0).
+    for (let i = 0; i < 12; i++) view.setUint8(at + 4 + i, i < 8 ? 32 | (2 << 6) : 0);
+  }
+}
+
+/** All factors 64: weights scale * 64 * code, codes -32..31. */
+function fillQ6K(view, sd) {
+  for (let at = 0; at < view.byteLength; at += 210) {
+    for (let i = 0; i < 16; i++) view.setInt8(at + 192 + i, 64);
+    view.setUint16(at + 208, halfBits(sd / kSdOfSixBits / 64), true);
+  }
 }
 
 function fillF16(view, sd) {
@@ -87,7 +110,13 @@ function metadata(shape) {
 /** [name, columns, rows, type, standard deviation]; no deviation: all ones. */
 function tensorList(shape, type) {
   const { d, ffn } = shape;
-  const matrix = (name, cols, rows) => ({ name, cols, rows, type, sd: 1 / Math.sqrt(cols) });
+  const matrix = (name, cols, rows) => ({
+    name,
+    cols,
+    rows,
+    type: cols % tensorTypes[type].elements === 0 ? type : 'q8_0',
+    sd: 1 / Math.sqrt(cols),
+  });
   const norm = (name) => ({ name, cols: d, rows: 1, type: 'f32' });
   const list = [matrix('token_embd.weight', d, shape.vocab), norm('output_norm.weight')];
   for (let i = 0; i < shape.layers; i++) {

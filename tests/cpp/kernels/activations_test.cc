@@ -20,8 +20,8 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   for (const DotForm form :
        {DotForm::kSigned, DotForm::kUnsigned, DotForm::kSplit, DotForm::kWide}) {
     activations.Quantise(pool, {WordsMixHalves(form), false});
-    const bool has_wide = form == DotForm::kWide;
-    if (has_wide) activations.Quantise(pool, {true, true});
+    const bool has_wide = form == DotForm::kWide || form == DotForm::kUnsigned;
+    if (has_wide) activations.Quantise(pool, {WordsMixHalves(form), true});
     for (size_t t = 0; t < n_tokens; ++t) {
       const QuantisedReference expected = QuantiseReference(&x[t * x_stride], n_cols);
       const auto same = [&](const auto* actual, const auto& values) {
@@ -31,6 +31,7 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
       CHECK(same(activations.multipliers(t), expected.multipliers));
       CHECK(same(activations.scales(t), expected.scales));
       CHECK(same(activations.sums(t), expected.sums));
+      CHECK(same(activations.first_sums(t), expected.first_sums));
       size_t n_wrong = 0;
       for (size_t i = 0; i < expected.codes.size(); ++i) {
         const size_t word = i % kBlockCols / kWordCols;
@@ -111,7 +112,7 @@ TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
 
 TEST_CASE("Activations: WorkspaceBytes is what the arrays take") {
   CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kInt8) ==
-        10 * 6 * (32 * 3 + 4 + 4 + 4));
+        10 * 6 * (32 * 3 + 4 + 4 + 8));
   CHECK(Activations::WorkspaceBytes(10, 172, ActivationType::kF32) == 0);
 }
 

@@ -33,7 +33,11 @@ std::vector<Case> Cases() {
   cases.push_back({172, 172, 3});
   cases.push_back({192, 512, 17});
   cases.push_back({576, 192, 5});
-  cases.push_back({21, 3136, 6});  // three panels of columns
+  cases.push_back({21, 3136, 6});  // several panels of columns
+  // Whole super-blocks, for the types that have them.
+  for (size_t n_rows = 1; n_rows <= 9; n_rows += 2) cases.push_back({n_rows, 256, 1 + n_rows % 5});
+  cases.push_back({21, 768, 1});
+  cases.push_back({35, 2048, 5});
   return cases;
 }
 
@@ -73,9 +77,10 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("MatMul: codes give the reference's bits in every form, shape, fill and tile") {
   ThreadPool pool(1);
   const auto forms = test::ExactForms(ProbeDot().form);
-  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
+  for (const TensorType type : test::kTypes) {
+    if (!test::IsCoded(type)) continue;
     for (const Case& c : Cases()) {
-      if (c.n_cols % kBlockCols != 0) continue;
+      if (c.n_cols % test::Traits(type).n_block != 0) continue;
       for (const Fill fill : test::kFills) {
         const auto bytes = test::RandomFileBytes(type, c.n_rows, c.n_cols, fill, 11);
         const auto x = test::RandomFloats(c.n_tokens * c.n_cols, 1.5f, 12);
@@ -84,6 +89,7 @@ TEST_CASE("MatMul: codes give the reference's bits in every form, shape, fill an
         for (const DotForm form : forms) {
           const auto packed = test::Pack(type, c.n_rows, c.n_cols, bytes, form);
           const auto y = Product(packed.matrix, x, c.n_tokens, ActivationType::kInt8, pool);
+          CAPTURE(std::string(test::Traits(type).name));
           CAPTURE(c.n_rows);
           CAPTURE(c.n_cols);
           CAPTURE(c.n_tokens);
@@ -105,7 +111,8 @@ TEST_CASE("MatMul: activations at both extremes against weights at both extremes
                                    i % 32 == 5 ? 1.0f : 1e-4f};
     x[i] = values[i / kCols];
   }
-  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
+  for (const TensorType type : test::kTypes) {
+    if (!test::IsCoded(type)) continue;
     for (const Fill fill : test::kFills) {
       const auto bytes = test::RandomFileBytes(type, 7, kCols, fill, 13);
       const auto expected = CodesReference({type, 7, kCols, bytes.data()}, x, kTokens);

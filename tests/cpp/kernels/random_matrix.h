@@ -17,15 +17,37 @@
 
 namespace headlight::test {
 
-inline constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16,
-                                        TensorType::kQ8_0, TensorType::kQ4_0};
+inline constexpr TensorType kTypes[] = {
+    TensorType::kF32,  TensorType::kF16,    TensorType::kBF16,   TensorType::kQ8_0,
+    TensorType::kQ4_0, TensorType::kQ4_1,   TensorType::kQ5_0,   TensorType::kQ5_1,
+    TensorType::kQ2_K, TensorType::kQ3_K,   TensorType::kQ4_K,   TensorType::kQ5_K,
+    TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS, TensorType::kMXFP4};
 
 inline const TensorTypeTraits& Traits(TensorType type) {
   return *FindTensorType(static_cast<uint32_t>(type));
 }
 
-inline bool IsCoded(TensorType type) {
-  return type == TensorType::kQ8_0 || type == TensorType::kQ4_0;
+inline bool IsCoded(TensorType type) { return FindCodeFormat(type) != nullptr; }
+
+// Bytes of a block where binary16 scales and minima are.
+inline std::vector<size_t> F16Places(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_1:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+      return {0, 2};
+    case TensorType::kQ2_K:
+      return {80, 82};
+    case TensorType::kQ3_K:
+      return {108};
+    case TensorType::kQ6_K:
+      return {208};
+    case TensorType::kMXFP4:
+      return {};
+    default:
+      return {0};
+  }
 }
 
 // Forms whose kernels exist in this build and are exact on this engine (`probed` is the probe's
@@ -46,24 +68,34 @@ enum class Fill {
   kLowest,   // all codes at their lowest (-128 or -8), scale 1
   kHighest,  // all codes at their highest (127 or 7), negative scale
   kZero,
-  kSubnormal,  // scales and 16-bit weights that are f16 subnormals, random codes
+  kSubnormal,  // scales and 16-bit weights that are f16 subnormals (MXFP4: the least powers of
+               // two), random codes
 };
 inline constexpr Fill kFills[] = {Fill::kNormal, Fill::kLowest, Fill::kHighest, Fill::kZero,
                                   Fill::kSubnormal};
 
 inline void FillCodes(Fill fill, TensorType type, std::mt19937& random, uint8_t* block) {
   const bool is_q8 = type == TensorType::kQ8_0;
-  uint16_t scale = F16FromF32(1.0f);
-  if (fill == Fill::kHighest) scale = F16FromF32(-0.75f);
-  if (fill == Fill::kZero) scale = 0;
-  if (fill == Fill::kSubnormal)
-    scale = static_cast<uint16_t>(random() % 0x400 | (random() & 0x8000));
-  std::memcpy(block, &scale, sizeof(scale));
-  for (size_t i = sizeof(scale); i < Traits(type).block_bytes; ++i) {
+  for (size_t i = 0; i < Traits(type).block_bytes; ++i) {
     block[i] = static_cast<uint8_t>(random());
     if (fill == Fill::kLowest) block[i] = is_q8 ? 0x80 : 0x00;
     if (fill == Fill::kHighest) block[i] = is_q8 ? 0x7F : 0xFF;
     if (fill == Fill::kZero) block[i] = is_q8 ? 0x00 : 0x88;
+  }
+  uint16_t scale = F16FromF32(1.0f);
+  if (fill == Fill::kHighest) scale = F16FromF32(-0.75f);
+  if (fill == Fill::kZero) scale = 0;
+  for (const size_t at : F16Places(type)) {
+    if (fill == Fill::kSubnormal)
+      scale = static_cast<uint16_t>(random() % 0x400 | (random() & 0x8000));
+    if (fill == Fill::kNormal)
+      scale = F16FromF32(std::normal_distribution<float>(0.0f, 0.002f)(random));
+    std::memcpy(block + at, &scale, sizeof(scale));
+  }
+  if (type == TensorType::kMXFP4) {
+    const uint8_t powers[] = {static_cast<uint8_t>(118 + random() % 6), 128, 120, 100,
+                              static_cast<uint8_t>(random() % 2)};
+    block[0] = powers[static_cast<size_t>(fill)];
   }
 }
 
@@ -76,6 +108,10 @@ inline void FillPlain(Fill fill, TensorType type, std::mt19937& random, uint8_t*
   EncodeBlock(type, &value, element);
 }
 
+inline bool HasEncoder(TensorType type) {
+  return type == TensorType::kQ8_0 || type == TensorType::kQ4_0;
+}
+
 // n_rows x n_cols of `type`, as a file has it.
 inline std::vector<uint8_t> RandomFileBytes(TensorType type, size_t n_rows, size_t n_cols,
                                             Fill fill, uint32_t seed) {
@@ -86,7 +122,7 @@ inline std::vector<uint8_t> RandomFileBytes(TensorType type, size_t n_rows, size
   for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) {
     if (!IsCoded(type)) {
       FillPlain(fill, type, random, &bytes[at]);
-    } else if (fill == Fill::kNormal) {
+    } else if (fill == Fill::kNormal && HasEncoder(type)) {
       float x[32];
       for (float& v : x) v = normal(random);
       EncodeBlock(type, x, &bytes[at]);

@@ -231,27 +231,6 @@ TEST_CASE("model_loader: rotary factors divide the frequencies of every rotated 
   CHECK(Detail(error, "column") == "3");
 }
 
-TEST_CASE(
-    "model_loader: a type without a decoder is Unsupported and names the tensor and the type") {
-  GgufModelOptions options;
-  options.type = TensorType::kQ8_0;
-  options.heads = {4, 2, 16, 32};
-  GgufModel file = MakeGgufModel(options);
-  GgufTensorEntry& entry = file.writer.tensor("blk.0.attn_v.weight");
-  const TensorType type = TensorType::kMXFP4;  // blocks of 32 columns, 17 bytes
-  entry.type = static_cast<uint32_t>(type);
-  entry.data.resize(static_cast<size_t>(entry.dims[0] * entry.dims[1] / 32 * 17));
-  ModelLoader loader(DotForm::kWide);
-  if (FindTensorType(entry.type)->supported) {
-    MESSAGE("SKIPPED: MXFP4 has a decoder by now");
-    return;
-  }
-  const Error error = ErrorOf([&] { loader.Append(file.writer.File()); });
-  CHECK(error.code() == ErrorCode::kUnsupported);
-  CHECK(Detail(error, "tensor") == "blk.0.attn_v.weight");
-  CHECK(Contains(error.message(), "MXFP4"));
-}
-
 TEST_CASE("model_loader: Allocate before the header is done, or twice, is a wrong call") {
   ModelLoader early(DotForm::kWide);
   CHECK(ErrorOf([&] { early.Allocate(); }).code() == ErrorCode::kBadOption);

@@ -33,9 +33,10 @@ FileTensor FindTensor(const std::vector<uint8_t>& file, const char* name) {
 }
 
 TEST_CASE(
-    "DecodeBlock, DecodeRow: llama.cpp's dequantisation of Q8_0 and Q4_0, bit for bit (needs "
+    "DecodeBlock, DecodeRow: llama.cpp's dequantisation of twelve types, bit for bit (needs "
     "../shared)") {
-  for (const char* type_name : {"Q8_0", "Q4_0"}) {
+  for (const char* type_name : {"Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
+                                "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS"}) {
     const std::string stem = std::string("quant/") + type_name;
     const auto model_path = testing::SharedPath(stem + ".gguf");
     const auto expected_path = testing::SharedPath(stem + ".ffn_gate.f32.bin");
