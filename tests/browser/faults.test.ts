@@ -1,0 +1,150 @@
+// A device that fails, in real browsers: pending calls end with typed errors, restart() works, and a page whose threads do
+// not start runs with one and says so.
+import { fileURLToPath } from 'node:url';
+import type * as Headlight from 'headlight-wasm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { serve } from '../../web/serve.mjs';
+import { type BrokenPackage, breakPackage, FAULTS } from '../web/runtime/broken_package.js';
+import { isInstalled, openTab } from './support/browsers.js';
+import { patienceMs } from './support/chat.js';
+import { type Tab, until } from './support/tab.js';
+
+const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const MODEL = '/models/default-q8_0.gguf';
+
+/** In the page; fixtures/engine/main.js and the tests below put it there. */
+interface Page {
+  headlight: typeof Headlight;
+  engine: Headlight.Engine;
+}
+
+const load = (tab: Tab, options: object) =>
+  tab.run(
+    async (url, loadOptions) => {
+      const page = globalThis as unknown as Page;
+      try {
+        page.engine = await page.headlight.Engine.load(new URL(url, location.href), loadOptions);
+        return { runtime: page.engine.info.runtime, code: '' };
+      } catch (error) {
+        return { runtime: undefined, code: (error as Headlight.HeadlightError).code };
+      }
+    },
+    MODEL,
+    options,
+  );
+
+/** Codes of the errors that many calls at once end with; '' for none. */
+const callEverything = (tab: Tab) =>
+  tab.run(async () => {
+    const { engine } = globalThis as unknown as Page;
+    const options = { temperature: 0, maxTokens: 400, ignoreEndOfGeneration: true };
+    const session = engine.session();
+    const calls: Promise<unknown>[] = [
+      engine.complete([1, 5, 9], options).result(),
+      engine.complete([1, 5], options).result(),
+      session.complete([1, 7], options).result(),
+      engine.forward([1, 5]),
+    ];
+    // Until the fault comes.
+    calls.push(
+      (async () => {
+        for (;;) await session.complete([1, 7, 9], options).result();
+      })(),
+    );
+    return Promise.all(
+      calls.map((call) =>
+        call.then(
+          () => '',
+          (error) => String(error.code),
+        ),
+      ),
+    );
+  });
+
+const restartAndAnswer = (tab: Tab) =>
+  tab.run(async () => {
+    const { engine } = globalThis as unknown as Page;
+    await engine.restart();
+    const messages = [{ role: 'user', content: 'Who are you?' }];
+    const { text } = await engine.chat(messages, { temperature: 0 }).result();
+    await engine.dispose();
+    return text;
+  });
+
+describe.each(['chromium', 'firefox'] as const)('faults in %s', (engine) => {
+  const skip = !isInstalled(engine);
+  const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+  let tab: Tab;
+  let server: Awaited<ReturnType<typeof serve>>;
+  let broken: BrokenPackage;
+
+  beforeAll(async () => {
+    if (skip) return;
+    broken = breakPackage((glue) => glue);
+    const mounts = {
+      '/runtime/': broken.folder,
+      '/models/': file('examples/models'),
+      '/': file('tests/browser/fixtures/engine'),
+    };
+    server = await serve({ mounts });
+    tab = await openTab(engine);
+  });
+  beforeEach(async () => {
+    if (skip) return;
+    await tab.open(server.url);
+    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+  });
+  afterAll(async () => {
+    await tab?.close();
+    await server?.close();
+    broken?.remove();
+  });
+
+  it.skipIf(skip)(`a trap in a thread of the pool: WorkerLost, then restart()${why}`, async () => {
+    broken.break(FAULTS.threadTraps);
+    expect(await load(tab, { threads: 2, module: 'simd' })).toMatchObject({ code: '' });
+    expect(await callEverything(tab)).toEqual(new Array(5).fill('WorkerLost'));
+    broken.mend();
+    expect(await restartAndAnswer(tab)).toMatch(/^I am/);
+  });
+
+  it.skipIf(skip)(`a worker that dies: WorkerLost, then restart()${why}`, async () => {
+    broken.break(FAULTS.workerDies);
+    expect(await load(tab, { threads: 1, module: 'simd' })).toMatchObject({ code: '' });
+    expect((await callEverything(tab)).at(-1)).toBe('WorkerLost');
+    broken.mend();
+    expect(await restartAndAnswer(tab)).toMatch(/^I am/);
+  });
+
+  it.skipIf(skip)(`threads that do not start: one thread, and the reason${why}`, async () => {
+    broken.break(FAULTS.threadsDoNotStart);
+    await tab.run(() => {
+      Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4 });
+    });
+    const { runtime } = await load(tab, { module: 'simd' });
+    expect(runtime).toMatchObject({ module: 'simd', threads: 1 });
+    expect(runtime?.reasons.join('; ')).toMatch(/not simd-threads with 2 thread\(s\)/);
+    expect((await load(tab, { module: 'simd', threads: 2 })).code).toBe('WorkerLost');
+  });
+
+  it.skipIf(skip)(`dispose() ends the worker and its threads${why}`, async () => {
+    broken.mend();
+    const nWorkers = await tab.run(async (url) => {
+      const page = globalThis as unknown as Page;
+      let ended = 0;
+      const terminate = Worker.prototype.terminate;
+      Worker.prototype.terminate = function (this: Worker) {
+        ended += 1;
+        terminate.call(this);
+      };
+      for (let i = 0; i < 3; i++) {
+        const options = { threads: 2, module: 'simd' } as const;
+        const loaded = await page.headlight.Engine.load(new URL(url, location.href), options);
+        await loaded.complete([1, 5], { maxTokens: 3 }).result();
+        await loaded.dispose();
+      }
+      return ended;
+    }, MODEL);
+    expect(nWorkers).toBe(3);
+  });
+});
