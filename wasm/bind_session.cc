@@ -5,12 +5,54 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "guard.h"
 #include "objects.h"
 #include "wire.h"
 #include "wire_capture.h"
 
 namespace headlight::wasm {
+namespace {
+
+// Into a Uint8Array, which is no WASM memory: what is saved is never there twice.
+class ArraySink : public SavedSink {
+ public:
+  explicit ArraySink(uint64_t n_bytes)
+      : array_(val::global("Uint8Array").new_(static_cast<double>(n_bytes))) {}
+  void Write(std::span<const uint8_t> bytes) override {
+    if (bytes.empty()) return;
+    array_.call<void>("set", val(emscripten::typed_memory_view(bytes.size(), bytes.data())), at_);
+    at_ += static_cast<double>(bytes.size());
+  }
+  const val& array() const { return array_; }
+
+ private:
+  val array_;
+  double at_ = 0;
+};
+
+class ArraySource : public SavedSource {
+ public:
+  explicit ArraySource(const val& array) : array_(array) {
+    if (!array.instanceof(val::global("Uint8Array"))) {
+      throw Error(ErrorCode::kBadOption, "bytes must be a Uint8Array", {{"option", "bytes"}});
+    }
+  }
+  uint64_t n_bytes() const override {
+    return static_cast<uint64_t>(array_["byteLength"].as<double>());
+  }
+  void Read(uint64_t offset, std::span<uint8_t> out) override {
+    if (out.empty()) return;
+    const double begin = static_cast<double>(offset);
+    const val piece = array_.call<val>("subarray", begin, begin + static_cast<double>(out.size()));
+    val(emscripten::typed_memory_view(out.size(), out.data())).call<void>("set", piece);
+  }
+
+ private:
+  val array_;
+};
+
+}  // namespace
 
 val ModelObject::Info() const { return ModelInfoToVal(model_->spec, model_->weights_bytes); }
 
@@ -33,6 +75,25 @@ val SessionObject::Advance(double budget_ms) {
 
 val SessionObject::Truncate(size_t n_tokens) {
   return Guard([&] { session_.Truncate(n_tokens); });
+}
+
+val SessionObject::CopyFrom(SessionObject& other) {
+  return Guard([&] { session_.CopyFrom(other.session_); });
+}
+
+val SessionObject::Save() const {
+  return Guard([&] {
+    ArraySink sink(session_.SavedBytes());
+    session_.Save(sink);
+    return sink.array();
+  });
+}
+
+val SessionObject::Restore(const val& bytes) {
+  return Guard([&] {
+    ArraySource source(bytes);
+    session_.Restore(source);
+  });
 }
 
 val SessionObject::Forward(const val& tokens, bool all_positions, const val& capture) {
@@ -64,6 +125,9 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("cancel", &SessionObject::Cancel)
       .function("truncate", &SessionObject::Truncate)
       .function("forward", &SessionObject::Forward)
+      .function("copyFrom", &SessionObject::CopyFrom)
+      .function("save", &SessionObject::Save)
+      .function("restore", &SessionObject::Restore)
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)
       .function("plan", &SessionObject::Plan)

@@ -216,6 +216,11 @@ export interface Session extends Deletable {
   advance(budgetMs: number): Result<AdvanceResultWire>;
   cancel(): void;
   truncate(nTokens: number): Result<null>;
+  /** History and cache rows of another session of the same model and options. */
+  copyFrom(other: Session): Result<null>;
+  /** History and cache rows as bytes (src/session/saved_session.h), outside of WASM memory. */
+  save(): Result<Uint8Array>;
+  restore(bytes: Uint8Array): Result<null>;
   /** logits: [vocabSize] of the last position, or [nTokens, vocabSize]. capture: null where none was asked for. */
   forward(
     tokens: Uint32Array,

@@ -90,6 +90,9 @@ class SessionObject {
   val Advance(double budget_ms);
   void Cancel() { session_.Cancel(); }
   val Truncate(size_t n_tokens);
+  val CopyFrom(SessionObject& other);
+  val Save() const;
+  val Restore(const val& bytes);
   val Forward(const val& tokens, bool all_positions, const val& capture);
   val History() const;
   val Stats() const;

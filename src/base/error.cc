@@ -14,6 +14,8 @@ const char* ErrorCodeName(ErrorCode code) {
       return "OutOfMemory";
     case ErrorCode::kContextFull:
       return "ContextFull";
+    case ErrorCode::kIntegrity:
+      return "Integrity";
     case ErrorCode::kAborted:
       return "Aborted";
     case ErrorCode::kInternal:

@@ -17,6 +17,7 @@ enum class ErrorCode {
   kBadOption,    // a caller's argument is wrong: details name it, its value and the allowed range
   kOutOfMemory,  // details: "needed_bytes" and, where known, "had_bytes"
   kContextFull,  // details: "needed_tokens" and "n_ctx"
+  kIntegrity,    // bytes do not agree with their checksum, or are not what they should be
   kAborted,      // the caller asked to stop
   kInternal,     // a defect of Headlight itself
 };

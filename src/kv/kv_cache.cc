@@ -1,5 +1,6 @@
 #include "kv/kv_cache.h"
 
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -188,6 +189,46 @@ KvHeadView KvLayer::head(size_t kv_head) const noexcept {
   return view;
 }
 
+std::vector<std::span<uint8_t>> KvLayer::RowSpans(size_t n_rows) {
+  std::vector<std::span<uint8_t>> spans;
+  const size_t n_heads = layout_.n_kv_heads;
+  const auto add = [&](CacheType type, size_t d, uint8_t* data) {
+    const size_t stride = KvRowStride(type, d);
+    const size_t row_bytes = stride * CacheTypeBytes(type);
+    const size_t n_room = RowsOf(type, n_ctx_);
+    for (size_t head = 0; head < n_heads; ++head) {
+      spans.emplace_back(data + head * n_room * row_bytes, RowsOf(type, n_rows) * row_bytes);
+    }
+    if (type != CacheType::kInt8) return;
+    uint8_t* scales = data + Int8ScalesOffset(n_heads, n_ctx_, stride);
+    for (size_t head = 0; head < n_heads; ++head) {
+      const size_t scale_bytes = sizeof(uint16_t);
+      spans.emplace_back(scales + head * n_room * scale_bytes, RowsOf(type, n_rows) * scale_bytes);
+    }
+  };
+  add(format_.k, layout_.d_qk, k_.data());
+  add(format_.v, layout_.d_v, v_.data());
+  return spans;
+}
+
+void KvLayer::ClearGroupRest(size_t n_rows) noexcept {
+  const auto clear = [&](CacheType type, size_t d, Int8Placement placement, uint8_t* data) {
+    if (type != CacheType::kInt8) return;
+    const Plane plane = {type, layout_.n_kv_heads, n_ctx_, d, placement, data};
+    for (size_t head = 0; head < layout_.n_kv_heads; ++head) {
+      const Int8Rows rows = Int8RowsOf(plane, head);
+      for (size_t row = n_rows; row < RowsOf(type, n_rows); ++row) {
+        for (size_t i = 0; i < rows.stride; ++i) {
+          rows.codes[Int8At(placement, rows.stride, row, i)] = kInt8Offset;
+        }
+        rows.scales[row] = 0;
+      }
+    }
+  };
+  clear(format_.k, layout_.d_qk, Int8Placement::kKeys, k_.data());
+  clear(format_.v, layout_.d_v, Int8Placement::kValues, v_.data());
+}
+
 float KvHeadView::KeyAt(size_t row, size_t i) const noexcept {
   if (format.k != CacheType::kInt8) return FloatAt(format.k, k, row * k_stride + i);
   const uint8_t* codes = static_cast<const uint8_t*>(k);
@@ -206,6 +247,17 @@ KvCache::KvCache(const std::vector<HeadLayout>& layers, KvCacheFormat format, si
     : format_(format), n_ctx_(n_ctx), bytes_(Bytes(layers, format, n_ctx)) {
   layers_.reserve(layers.size());
   for (const HeadLayout& layout : layers) layers_.emplace_back(layout, format, n_ctx);
+}
+
+void KvCache::CopyRows(KvCache& from) {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto source = from.layers_[i].RowSpans(from.n_rows_);
+    const auto target = layers_[i].RowSpans(from.n_rows_);
+    for (size_t s = 0; s < source.size(); ++s) {
+      std::memcpy(target[s].data(), source[s].data(), source[s].size());
+    }
+  }
+  n_rows_ = from.n_rows_;
 }
 
 size_t KvCache::Bytes(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx) {

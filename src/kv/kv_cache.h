@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/aligned.h"
@@ -59,6 +60,11 @@ class KvLayer {
   // int8_rows.h says. Threads may write different rows at the same time.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
+  // Where rows [0, n_rows) are, n_rows <= n_ctx, in an order that depends on the layout, the format
+  // and n_rows alone: copied in this order they are another layer's rows. int8: whole groups.
+  std::vector<std::span<uint8_t>> RowSpans(size_t n_rows);
+  // Clears the dead rows that RowSpans(n_rows) includes (int8).
+  void ClearGroupRest(size_t n_rows) noexcept;
   const HeadLayout& layout() const { return layout_; }
   KvCacheFormat format() const { return format_; }
   size_t n_ctx() const { return n_ctx_; }
@@ -79,12 +85,16 @@ class KvCache {
   // The sum over the layers; saturates.
   static size_t Bytes(const std::vector<HeadLayout>& layers, KvCacheFormat format, size_t n_ctx);
 
+  size_t n_layers() const { return layers_.size(); }
   KvLayer& layer(size_t i) { return layers_[i]; }
   const KvLayer& layer(size_t i) const { return layers_[i]; }
   size_t n_ctx() const { return n_ctx_; }
   size_t n_rows() const { return n_rows_; }
   // Marks rows below n_rows as live (after every layer wrote them), or rolls back to fewer.
   void SetRows(size_t n_rows) { n_rows_ = n_rows; }
+  // Takes over the live rows of a cache of the same layers, format and n_ctx: a copy of n_rows *
+  // BytesPerToken of each layer.
+  void CopyRows(KvCache& from);
   KvCacheFormat format() const { return format_; }
   size_t bytes() const { return bytes_; }
 

@@ -3,6 +3,7 @@
 #define HEADLIGHT_MODEL_MODEL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Model {
   std::vector<LayerWeights> layers;
   std::vector<AlignedArray<uint8_t>> storage;  // what the pointers above point into
   size_t weights_bytes = 0;
+  uint64_t content_hash = 0;  // ContentHash of its files, one after another: which model it is
 };
 
 }  // namespace headlight

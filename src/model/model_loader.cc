@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/content_hash.h"
 #include "gguf/gguf_error.h"
 #include "model/arch_table.h"
 #include "model/load_plan.h"
@@ -58,6 +59,7 @@ struct ModelLoader::Impl {
   Writer writer;  // of job i_job, once position has reached it
   bool writer_open = false;
   bool plans_only = false;  // SkipData() was called
+  ContentHash content;
 
   explicit Impl(DotForm dot_form) : form(dot_form) {}
 
@@ -103,6 +105,7 @@ size_t ModelLoader::Impl::Append(std::span<const uint8_t> bytes) {
     if (reader().header_done()) Plan();
   }
   if (state == State::kData) n_taken += AppendData(bytes.subspan(n_taken));
+  content.Update(bytes.first(n_taken));
   if (state == State::kShardDone) n_taken = bytes.size();  // whatever follows the last tensor
   return n_taken;
 }
@@ -311,6 +314,7 @@ std::shared_ptr<const Model> ModelLoader::Impl::Finish() {
                   {{"key", "split.count"}});
   }
   if (model->spec.tied_head) model->head = model->embedding;
+  model->content_hash = content.Digest();
   return model;
 }
 

@@ -11,6 +11,7 @@
 #include "model/decoder.h"
 #include "session/capture_request.h"
 #include "session/session_plan.h"
+#include "session/step_pace.h"
 
 namespace headlight {
 namespace {
@@ -95,13 +96,16 @@ struct Session::Impl {
   Impl(std::shared_ptr<const Model> m, const SessionOptions& options, ThreadPool& pool)
       : model(std::move(m)),
         plan(PlanSession(model->spec, options, pool.n_threads())),
+        activations(options.activations),
         cache(HeadLayouts(model->spec), options.kv_format, plan.n_ctx),
         decoder(*model, DecoderOptionsOf(plan, options.activations), pool),
-        logits(model->spec.vocab_size) {
+        logits(model->spec.vocab_size),
+        pace(model->spec, plan.prefill_chunk) {
     history.reserve(plan.n_ctx + 1);
   }
 
   size_t vocab_size() const { return model->spec.vocab_size; }
+  SavedFit Fit() const { return {model->content_hash, cache.format(), activations, vocab_size()}; }
 
   Prompt Reuse(std::span<const uint32_t> tokens, const ForwardCapture* for_capture) const;
   void CutTo(size_t n_tokens);
@@ -115,6 +119,7 @@ struct Session::Impl {
 
   std::shared_ptr<const Model> model;
   SessionPlan plan;
+  ActivationType activations;
   KvCache cache;
   Decoder decoder;
   AlignedArray<float> logits;  // [vocab_size]: of the last row
@@ -124,6 +129,7 @@ struct Session::Impl {
   RunStats stats;
   std::atomic<uint32_t> cancel{0};
 
+  StepPace pace;
   // The chunk that the decoder is at; its rows count as live when it is done.
   bool has_chunk = false;
   size_t n_chunk = 0;
@@ -165,7 +171,7 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
   DecoderChunk chunk;
   chunk.pos0 = cache.n_rows();
   const size_t n_left = prompt.tokens.size() - chunk.pos0;
-  n_chunk = std::min(plan.prefill_chunk, n_left);
+  n_chunk = std::min(pace.n_tokens(), n_left);
   const bool is_last = n_chunk == n_left;
   chunk.tokens = std::span(prompt.tokens).subspan(chunk.pos0, n_chunk);
   const bool wants_all = last_chunk == LogitsOf::kAllRows;
@@ -271,8 +277,12 @@ AdvanceResult Session::Advance(double budget_ms) {
         }
         if (!s.has_chunk && is_decoding) s.StartStep();
         if (!s.has_chunk) s.StartPromptChunk(s.run->prompt, LogitsOf::kLastRow, s.logits.data());
-        if (s.decoder.Step()) continue;
+        const Stopwatch step;
+        const bool has_more = s.decoder.Step();
+        s.pace.Stepped(step.ms());
+        if (has_more) continue;
         chunk_done = true;
+        if (!is_decoding) s.pace.ChunkDone(s.n_chunk);
         s.CommitChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
         if (is_decoding) ++s.stats.n_decode_steps;
         s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
@@ -284,7 +294,8 @@ AdvanceResult Session::Advance(double budget_ms) {
           (is_decoding ? s.stats.decode_stages : s.stats.prefill_stages)[Stage::kSampling] +=
               sampling.ms();
         }
-      } while (!chunk_done && stopwatch.ms() < budget_ms);
+        // A step that would end long after the budget is not begun.
+      } while (!chunk_done && stopwatch.ms() + s.pace.step_ms() / 2 < budget_ms);
     } catch (...) {
       // The rows may hold what made the logits unusable.
       s.EndRun(FinishReason::kAborted);
@@ -316,6 +327,34 @@ void Session::Truncate(size_t n_tokens) {
   }
   Cancel();
   impl_->CutTo(n_tokens);
+}
+
+void Session::CopyFrom(Session& other) {
+  if (&other == this) return;
+  Cancel();
+  Impl& s = *impl_;
+  s.CutTo(0);
+  s.stats = {};
+  s.history = other.impl_->history;
+  s.cache.CopyRows(other.impl_->cache);
+}
+
+uint64_t Session::SavedBytes() const {
+  return headlight::SavedBytes(impl_->history.size(), impl_->cache);
+}
+
+void Session::Save(SavedSink& sink) const {
+  WriteSaved(impl_->Fit(), impl_->history, impl_->cache, sink);
+}
+
+void Session::Restore(SavedSource& source) {
+  Impl& s = *impl_;
+  const std::vector<uint32_t> history = ReadSaved(s.Fit(), source, s.cache);
+  Cancel();
+  s.has_chunk = false;
+  s.capture.reset();
+  s.stats = {};
+  s.history.assign(history.begin(), history.end());
 }
 
 std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_positions) {

@@ -21,6 +21,7 @@
 #include "model/model.h"
 #include "model/stage_times.h"
 #include "sample/sampler.h"
+#include "session/saved_session.h"
 
 namespace headlight {
 
@@ -118,6 +119,16 @@ class Session {
   // Ends the run and keeps the first n_tokens of the history and the cache. Throws kBadOption if
   // n_tokens > history.
   void Truncate(size_t n_tokens);
+
+  // Takes over the history and the rows of another session of the same model and options, in place
+  // of its own and of a run in progress: a copy of kv_bytes_per_token for each row.
+  void CopyFrom(Session& other);
+  // Saves history and rows (saved_session.h): SavedBytes() bytes in all, in pieces.
+  uint64_t SavedBytes() const;
+  void Save(SavedSink& sink) const;
+  // Takes over what Save wrote, in place of the history and of a run in progress. Throws like
+  // ReadSaved; the session is then as it was.
+  void Restore(SavedSource& source);
 
   // Logits without generation: all positions ([n_tokens, vocab_size]) or the last ([vocab_size]).
   // Blocks until done, ends a run in progress, leaves `tokens` as the history. For the last

@@ -43,7 +43,7 @@ TEST_CASE("error: each code has its own wire name") {
       {ErrorCode::kBadModel, "BadModel"},       {ErrorCode::kUnsupported, "Unsupported"},
       {ErrorCode::kBadOption, "BadOption"},     {ErrorCode::kOutOfMemory, "OutOfMemory"},
       {ErrorCode::kContextFull, "ContextFull"}, {ErrorCode::kAborted, "Aborted"},
-      {ErrorCode::kInternal, "Internal"},
+      {ErrorCode::kIntegrity, "Integrity"},     {ErrorCode::kInternal, "Internal"},
   };
   std::set<std::string> names;
   for (const Row& row : rows) {
