@@ -60,7 +60,7 @@ function result(changes: Partial<BenchResult> = {}): BenchResult {
     ],
     limits: { readGBs: 2.0576, modelReadGBs: 5.144, dotGops: 20, fmaGflops: 8 },
     answer: { sha256: knownSha256, expected: knownSha256, text: 'Hello' },
-    stats: { contextTokens: 320, nCtx: 512 },
+    stats: { contextTokens: 320, nCtx: 512, wasmBytes: 2 ** 24 },
     date: new Date('2026-01-31T14:05:06Z'),
     userAgent: 'A browser',
     logicalCores: 8,
@@ -168,6 +168,7 @@ describe('what people read', () => {
       stats: {
         contextTokens: 1,
         nCtx: 2,
+        wasmBytes: 2 ** 24,
         stages: {
           promptTokens: 256,
           prefill: { ...all, attentionMs: 512 },

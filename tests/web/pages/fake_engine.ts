@@ -236,7 +236,7 @@ export class Engine {
     return new FakeRun([{ role: 'user', content: text }], options);
   }
   async stats(): Promise<EngineStats> {
-    return { contextTokens: 100, nCtx: this.info.nCtx };
+    return { contextTokens: 100, nCtx: this.info.nCtx, wasmBytes: 2 ** 24 };
   }
   async dispose(): Promise<void> {}
 }

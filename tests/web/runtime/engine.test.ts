@@ -222,7 +222,7 @@ describe('text', () => {
 
   it('stats tell the last timings of a session', async () => {
     const engine = await loadFake(fakePlatform());
-    expect(await engine.stats()).toEqual({ contextTokens: 0, nCtx: 64 });
+    expect(await engine.stats()).toEqual({ contextTokens: 0, nCtx: 64, wasmBytes: 1024 });
     const { timings } = await engine.complete([5, 6]).result();
     const after = await engine.stats();
     expect(after).toMatchObject({ contextTokens: 7, nCtx: 64, last: timings });

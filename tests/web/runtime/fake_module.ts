@@ -334,6 +334,17 @@ export class FakeSession implements Session {
     this.#history.length = nTokens;
     return this.module.give('truncate', null);
   }
+  copyFrom(other: FakeSession): Result<null> {
+    this.#history = [...other.#history];
+    return this.module.give('copyFrom', null);
+  }
+  save(): Result<Uint8Array> {
+    return this.module.give('save', Uint8Array.from(this.#history));
+  }
+  restore(bytes: Uint8Array): Result<null> {
+    this.#history = [...bytes];
+    return this.module.give('restore', null);
+  }
   forward(
     tokens: Uint32Array,
     allPositions: boolean,

@@ -141,6 +141,5 @@ export async function loadFake(
   options: LoadOptions = {},
   source: ModelSource = FAKE_FILE,
 ): Promise<LoadedEngine> {
-  const { connection, info } = await loadOn(platform, source, options);
-  return new LoadedEngine(connection, info);
+  return new LoadedEngine(await loadOn(platform, source, options));
 }

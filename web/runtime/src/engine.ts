@@ -4,6 +4,7 @@ import { abortable } from './abortable.js';
 import { captureWire } from './capture.js';
 import type { Connection } from './connection.js';
 import { AbortedError, BadOptionError, WorkerLostError } from './errors.js';
+import type { LoadedOn } from './launch.js';
 import {
   abortSignal,
   boolean,
@@ -29,6 +30,7 @@ import type {
   ForwardOptions,
   ForwardTrace,
   GenerateOptions,
+  LoadOptions,
   Run,
   TokenizeOptions,
 } from './types.js';
@@ -48,15 +50,13 @@ export type TokenIds = readonly number[] | Uint32Array | Int32Array;
  * back by close(). Calls on one session run in the order in which they were made; those of several sessions take turns.
  */
 export class EngineSession {
-  readonly #connection: Connection;
-  readonly #info: EngineInfo;
+  readonly #link: EngineLink;
   readonly #session: number;
   #closed = false;
 
   /** @internal Made by engine.session(). */
-  constructor(connection: Connection, info: EngineInfo, session: number) {
-    this.#connection = connection;
-    this.#info = info;
+  constructor(link: EngineLink, session: number) {
+    this.#link = link;
     this.#session = session;
   }
 
@@ -96,6 +96,25 @@ export class EngineSession {
     await this.#request('truncate', { session: this.#session, nTokens });
   }
 
+  /**
+   * A session that goes on from here by itself, when the calls before have ended. It takes the memory of a session
+   * (info.memory: kvCacheBytes and workspaceBytes) and copies kvBytesPerToken for each token so far; nothing is shared but
+   * the weights. Rejects with OutOfMemoryError.
+   */
+  async fork(): Promise<EngineSession> {
+    const to = this.#link.nextSession++;
+    await this.#request('fork', { session: this.#session, to });
+    return new EngineSession(this.#link, to);
+  }
+
+  /**
+   * Tokens and cache as bytes, for engine.restore(): about kvBytesPerToken for each token so far. They hold the conversation
+   * in clear.
+   */
+  save(): Promise<Uint8Array> {
+    return this.#request('save', { session: this.#session });
+  }
+
   /** Ends the session's runs and gives its memory back to the engine. */
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -110,14 +129,14 @@ export class EngineSession {
 
   #prompt(prompt: string | TokenIds): PromptWire {
     if (typeof prompt === 'string') return { kind: 'text', text: prompt };
-    const tokens = checkTokens('complete', prompt, this.#info.model.vocabSize);
+    const tokens = checkTokens('complete', prompt, this.#link.info.model.vocabSize);
     if (tokens.length === 0) throw new BadOptionError('complete: there are no tokens to continue');
     return { kind: 'tokens', tokens };
   }
 
   #generate(where: string, prompt: PromptWire, options: GenerateOptions): Run {
     this.#checkOpen();
-    const { vocabSize, layers } = this.#info.model;
+    const { vocabSize, layers } = this.#link.info.model;
     const capture = captureWire(where, options.capture, layers.length);
     const wire = {
       ...generateOptionsWire(where, options, vocabSize),
@@ -125,16 +144,16 @@ export class EngineSession {
     };
     const aborted = options.signal?.aborted === true;
     const body = { session: this.#session, prompt, options: wire, aborted };
-    return new RunHandle(this.#connection, body, options.signal);
+    return new RunHandle(this.#link.connection, body, options.signal);
   }
 
-  #request<K extends RequestType>(type: K, body: Requests[K]): Promise<Replies[K]> {
+  async #request<K extends RequestType>(type: K, body: Requests[K]): Promise<Replies[K]> {
     this.#checkOpen();
-    return this.#connection.request(type, body);
+    return this.#link.connection.request(type, body);
   }
 
   #checkOpen(): void {
-    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+    if (this.#link.connection.closedBy !== undefined) throw this.#link.connection.closedBy;
     if (this.#closed)
       throw new BadOptionError('This session was closed. engine.session() makes a new one.');
   }
@@ -142,19 +161,31 @@ export class EngineSession {
 
 const DEFAULT_SESSION = 0;
 
+/** What an engine and its sessions share: restart() puts another worker there. */
+interface EngineLink {
+  connection: Connection;
+  info: EngineInfo;
+  nextSession: number;
+}
+
 /** What `Engine.load` gives; see index.ts and node.ts for the loading itself. */
 export class LoadedEngine {
-  /** What was loaded, what runs it and why, and the memory it takes. */
-  readonly info: EngineInfo;
-  readonly #connection: Connection;
+  readonly #link: EngineLink;
   readonly #default: EngineSession;
-  #nextSession = DEFAULT_SESSION + 1;
+  #again: LoadedOn['again'];
+  #restarting: Promise<void> | undefined;
+  #disposed = false;
 
   /** @internal Made by Engine.load(). */
-  constructor(connection: Connection, info: EngineInfo) {
-    this.info = info;
-    this.#connection = connection;
-    this.#default = new EngineSession(connection, info, DEFAULT_SESSION);
+  constructor({ connection, info, again }: LoadedOn) {
+    this.#link = { connection, info, nextSession: DEFAULT_SESSION + 1 };
+    this.#again = again;
+    this.#default = new EngineSession(this.#link, DEFAULT_SESSION);
+  }
+
+  /** What was loaded, what runs it and why, and the memory it takes. */
+  get info(): EngineInfo {
+    return this.#link.info;
   }
 
   /** The default session's chat; see EngineSession. */
@@ -170,7 +201,50 @@ export class LoadedEngine {
   /** A conversation of its own over the same weights. */
   session(): EngineSession {
     this.#checkOpen();
-    return new EngineSession(this.#connection, this.info, this.#nextSession++);
+    return new EngineSession(this.#link, this.#link.nextSession++);
+  }
+
+  /**
+   * A session from the bytes that session.save() gave, under this or another engine with the same model file, cache format
+   * and activations. Rejects with BadOptionError or UnsupportedError whose details say what `differs`, IntegrityError for
+   * bytes that are damaged or none of a session, ContextFullError, OutOfMemoryError.
+   */
+  async restore(bytes: Uint8Array | ArrayBuffer): Promise<EngineSession> {
+    this.#checkOpen();
+    const saved = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
+    if (!(saved instanceof Uint8Array))
+      throw new BadOptionError('restore: pass the Uint8Array that session.save() gave');
+    const session = this.#link.nextSession++;
+    await this.#link.connection.request('restore', { session, bytes: saved });
+    return new EngineSession(this.#link, session);
+  }
+
+  /**
+   * Loads the model again into a new worker: after a WorkerLostError, or to change options. Calls under way are rejected with
+   * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects as
+   * Engine.load() does; the engine then stays without a worker, and restart() can be called again.
+   */
+  restart(changes: LoadOptions = {}): Promise<void> {
+    this.#restarting ??= this.#restart(changes).finally(() => {
+      this.#restarting = undefined;
+    });
+    return this.#restarting;
+  }
+
+  async #restart(changes: LoadOptions): Promise<void> {
+    if (this.#disposed) this.#checkOpen();
+    await this.#link.connection.close(
+      new AbortedError('The engine was restarted while the call was under way'),
+      new WorkerLostError('The engine has no worker: restart() has failed or is under way.'),
+    );
+    const { connection, info, again } = await this.#again(changes);
+    if (this.#disposed) {
+      await connection.close(new AbortedError());
+      throw new AbortedError('The engine was disposed while it restarted');
+    }
+    this.#link.connection = connection;
+    this.#link.info = info;
+    this.#again = again;
   }
 
   /**
@@ -182,13 +256,13 @@ export class LoadedEngine {
     checkOptions('forward', options, FORWARD_RULES);
     const ids = checkTokens('forward', tokens, this.info.model.vocabSize);
     if (ids.length === 0) throw new BadOptionError('forward: there are no tokens');
-    const { id, reply } = this.#connection.call('forward', {
+    const { id, reply } = this.#link.connection.call('forward', {
       session: DEFAULT_SESSION,
       tokens: ids,
       allPositions: options.logits === 'all',
       capture: captureWire('forward', options.capture, this.info.model.layers.length),
     });
-    return abortable(reply, options.signal, () => this.#connection.cancel(id));
+    return abortable(reply, options.signal, () => this.#link.connection.cancel(id));
   }
 
   async tokenize(text: string, options: TokenizeOptions = {}): Promise<number[]> {
@@ -196,20 +270,20 @@ export class LoadedEngine {
     checkOptions('tokenize', options, TOKENIZE_RULES);
     this.#checkOpen();
     const { addSpecial = false, parseSpecial = false } = options;
-    return this.#connection.request('tokenize', { text, addSpecial, parseSpecial });
+    return this.#link.connection.request('tokenize', { text, addSpecial, parseSpecial });
   }
 
   async detokenize(tokens: TokenIds): Promise<string> {
     this.#checkOpen();
     const ids = checkTokens('detokenize', tokens, this.info.model.vocabSize);
-    return this.#connection.request('detokenize', { tokens: ids });
+    return this.#link.connection.request('detokenize', { tokens: ids });
   }
 
   /** Each token by itself, for labels: with its leading space, half characters as U+FFFD, control tokens by name. */
   async tokenTexts(tokens: TokenIds): Promise<string[]> {
     this.#checkOpen();
     const ids = checkTokens('tokenTexts', tokens, this.info.model.vocabSize);
-    return this.#connection.request('tokenTexts', { tokens: ids });
+    return this.#link.connection.request('tokenTexts', { tokens: ids });
   }
 
   /** Of the default session. */
@@ -221,13 +295,14 @@ export class LoadedEngine {
    * Ends the worker, which frees all memory at once. Calls under way are rejected with AbortedError; later ones throw.
    */
   async dispose(): Promise<void> {
-    await this.#connection.close(
+    this.#disposed = true;
+    await this.#link.connection.close(
       new AbortedError('The engine was disposed while the call was under way'),
       new WorkerLostError('The engine was disposed. Load a new one with Engine.load().'),
     );
   }
 
   #checkOpen(): void {
-    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+    if (this.#link.connection.closedBy !== undefined) throw this.#link.connection.closedBy;
   }
 }

@@ -5,8 +5,10 @@ import { browserPlatform } from './browser_platform.js';
 import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
+import { type Preflight, type PreflightOptions, preflightOn } from './preflight.js';
 import { ModelStore } from './store/model_store.js';
-import { openOpfs } from './store/opfs.js';
+import { openOpfs, openSessions } from './store/opfs.js';
+import { SessionStore } from './store/session_store.js';
 import type { LimitsOptions, LoadOptions, ModelPlan, ModelSource, SpeedLimits } from './types.js';
 
 export * from './public.js';
@@ -19,8 +21,15 @@ export class Engine extends LoadedEngine {
    * WorkerLostError or, when `signal` fires, AbortedError.
    */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const { connection, info } = await loadOn(browserPlatform, source, options);
-    return new Engine(connection, info);
+    return new Engine(await loadOn(browserPlatform, source, options));
+  }
+
+  /**
+   * What loading would take and give, from the model's header alone: bytes, whether they are there, what would fit otherwise,
+   * and the expected speed. Rejects as load() does for a file that cannot be used.
+   */
+  static preflight(source: ModelSource, options: PreflightOptions = {}): Promise<Preflight> {
+    return preflightOn(browserPlatform, source, options);
   }
 }
 
@@ -47,3 +56,6 @@ export const modelStore = new ModelStore(openOpfs, async () => {
   const storage = globalThis.navigator.storage as StorageManager | undefined;
   return (await storage?.persisted?.()) ?? false;
 });
+
+/** Sessions that were saved under a name in this browser. */
+export const sessionStore = new SessionStore(openSessions);

@@ -17,7 +17,7 @@ import {
   sessionOptions,
 } from './options.js';
 import type { LoadedModel, RequestEvent, StartedModule } from './protocol.js';
-import { type OpenedSources, openSources } from './source.js';
+import { type OpenedSources, openSources, rememberSource } from './source.js';
 import type { EngineInfo, LoadOptions, ModelPlan, ModelSource, RuntimeInfo } from './types.js';
 
 /**
@@ -147,9 +147,11 @@ export async function launch<T>(
   }
 }
 
-interface LoadedOn {
+export interface LoadedOn {
   connection: Connection;
   info: EngineInfo;
+  /** Loads the same model once more, into a worker of its own. */
+  again(changes: LoadOptions): Promise<LoadedOn>;
 }
 
 /**
@@ -163,6 +165,19 @@ export async function loadOn(
 ): Promise<LoadedOn> {
   checkLoadOptions(options);
   const opened = openSources(source, platform);
+  const remembered = rememberSource(source);
+  const { signal: _, ...lasting } = options;
+  const loaded = await loadOpened(platform, opened, options);
+  const again = async (changes: LoadOptions) =>
+    loadOn(platform, remembered(), { ...lasting, ...changes });
+  return { ...loaded, again };
+}
+
+async function loadOpened(
+  platform: Platform,
+  opened: OpenedSources,
+  options: LoadOptions,
+): Promise<Omit<LoadedOn, 'again'>> {
   const wishes: ModuleWishes = { module: options.module ?? 'auto', threads: options.threads };
   try {
     return await loadWith(platform, opened, options, wishes);
@@ -181,7 +196,7 @@ async function loadWith(
   opened: OpenedSources,
   options: LoadOptions,
   wishes: ModuleWishes,
-): Promise<LoadedOn> {
+): Promise<Omit<LoadedOn, 'again'>> {
   const startMs = performance.now();
   return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
     const { sources } = opened;

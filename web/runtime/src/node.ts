@@ -5,7 +5,9 @@ import { LoadedEngine } from './engine.js';
 import { type InspectOptions, inspectOn, loadOn } from './launch.js';
 import { limitsOn } from './limits.js';
 import { nodePlatform } from './node_platform.js';
+import { type Preflight, type PreflightOptions, preflightOn } from './preflight.js';
 import { ModelStore } from './store/model_store.js';
+import { SessionStore } from './store/session_store.js';
 import type { LimitsOptions, LoadOptions, ModelPlan, ModelSource, SpeedLimits } from './types.js';
 
 export * from './public.js';
@@ -18,8 +20,15 @@ export class Engine extends LoadedEngine {
    * WorkerLostError or, when `signal` fires, AbortedError.
    */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const { connection, info } = await loadOn(nodePlatform, source, options);
-    return new Engine(connection, info);
+    return new Engine(await loadOn(nodePlatform, source, options));
+  }
+
+  /**
+   * What loading would take and give, from the model's header alone: bytes, whether they are there, what would fit otherwise,
+   * and the expected speed. Rejects as load() does for a file that cannot be used.
+   */
+  static preflight(source: ModelSource, options: PreflightOptions = {}): Promise<Preflight> {
+    return preflightOn(nodePlatform, source, options);
   }
 }
 
@@ -46,3 +55,6 @@ export const modelStore = new ModelStore(
   async () => undefined,
   async () => false,
 );
+
+/** Node has no storage of a browser's kind: put() is a QuotaError. Write the bytes of session.save() to a file. */
+export const sessionStore = new SessionStore(async () => undefined);

@@ -132,6 +132,7 @@ export interface Requests {
     download: DownloadOptionsWire;
   };
   inspect: { sources: readonly SourceWire[]; session: SessionOptionsWire };
+  preflight: { sources: readonly SourceWire[]; session: SessionOptionsWire };
   /** `aborted`: the caller's signal had fired already. */
   generate: {
     session: number;
@@ -140,6 +141,10 @@ export interface Requests {
     aborted: boolean;
   };
   truncate: { session: number; nTokens: number };
+  /** Makes session `to`, with what `session` holds. */
+  fork: { session: number; to: number };
+  save: { session: number };
+  restore: { session: number; bytes: Uint8Array };
   closeSession: { session: number };
   forward: {
     session: number;
@@ -170,12 +175,24 @@ export interface LoadedModel {
   download?: DownloadInfo;
 }
 
+export interface PreflightWire {
+  plan: ModelPlan;
+  fits: boolean;
+  /** Of WASM memory before. */
+  hadBytes: number;
+  alternatives: { nCtx: number; kvCache: { k: CacheType; v: CacheType }; neededBytes: number }[];
+}
+
 export interface Replies {
   start: StartedModule;
   load: LoadedModel;
   inspect: ModelPlan;
+  preflight: PreflightWire;
   generate: GenerateResult;
   truncate: null;
+  fork: null;
+  save: Uint8Array;
+  restore: null;
   closeSession: null;
   forward: ForwardTrace;
   tokenize: number[];

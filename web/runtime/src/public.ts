@@ -21,5 +21,7 @@ export {
   WorkerLostError,
 } from './errors.js';
 export type { InspectOptions } from './launch.js';
+export type { Alternative, Preflight, PreflightOptions } from './preflight.js';
 export type { ModelStore } from './store/model_store.js';
+export type { SavedSession, SessionStore } from './store/session_store.js';
 export type * from './types.js';

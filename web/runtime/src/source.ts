@@ -67,6 +67,28 @@ function resolveString(source: string, platform: Platform): SourceWire {
   }
 }
 
+/**
+ * Gives the source again later, for a restart. Bytes are not kept alive for that: a model in memory would then be there
+ * twice.
+ */
+export function rememberSource(source: ModelSource): () => ModelSource {
+  if (Array.isArray(source)) {
+    const parts = source.map((shard: ModelSource) => rememberSource(shard));
+    return () => parts.map((part) => part());
+  }
+  if (bytesOf(source) === undefined) return () => source;
+  const held = new WeakRef(source as object);
+  return () => {
+    const bytes = held.deref();
+    if (bytes !== undefined) return bytes as ModelSource;
+    throw new BadOptionError(
+      'The bytes that the model was loaded from are no longer in memory. Pass them again with Engine.load(), or load from ' +
+        'a URL, a File or a Blob, which restart() reads anew.',
+      { option: 'source' },
+    );
+  };
+}
+
 /** Throws BadOptionError for what is not a model source. */
 export function openSources(source: ModelSource, platform: Platform): OpenedSources {
   const shards = flatten(source);

@@ -231,6 +231,8 @@ export interface EngineInfo {
 export interface EngineStats {
   contextTokens: number;
   nCtx: number;
+  /** Of the whole engine, as it is now. */
+  wasmBytes: number;
   last?: Timings;
   /** Where the last run's time went; absent before the first. */
   stages?: { promptTokens: number; prefill: StageTimes; decodeSteps: number; decode: StageTimes };

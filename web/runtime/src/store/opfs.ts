@@ -2,6 +2,7 @@
 // thread; open() needs a dedicated worker, since only there are synchronous handles.
 import { localLock, webLock } from './locks.js';
 import type { StoreFile, StorePlace } from './place.js';
+import type { SessionPlace } from './session_store.js';
 
 const FOLDER = 'headlight-models';
 /** The handle of a worker that was just ended may live on for a moment. */
@@ -36,6 +37,40 @@ export async function openOpfs(): Promise<StorePlace | undefined> {
     },
     freeBytes: () => freeBytesOf(storage),
     lock: locks === undefined ? threadLock : webLock(locks),
+  };
+}
+
+const SESSIONS = 'headlight-sessions';
+
+/** Saved sessions. A writable stream takes effect as a whole when it is closed. Undefined: no such file system. */
+export async function openSessions(): Promise<SessionPlace | undefined> {
+  const storage = globalThis.navigator?.storage as StorageManager | undefined;
+  if (typeof storage?.getDirectory !== 'function') return undefined;
+  const root = await storage.getDirectory();
+  const folder = await root.getDirectoryHandle(SESSIONS, { create: true });
+  return {
+    names: () => namesOf(folder),
+    read: (name) =>
+      orUndefined(async () => {
+        const data = await (await folder.getFileHandle(name)).getFile();
+        return { data, savedAt: data.lastModified };
+      }),
+    async write(name, bytes) {
+      const handle = await folder.getFileHandle(name, { create: true });
+      const writable = await handle.createWritable();
+      try {
+        await writable.write(bytes as Uint8Array<ArrayBuffer>);
+        await writable.close();
+      } catch (error) {
+        await writable.abort().catch(() => {});
+        throw error;
+      }
+    },
+    remove: async (name) =>
+      (await orUndefined(async () => {
+        await folder.removeEntry(name);
+        return true;
+      })) ?? false,
   };
 }
 

@@ -28,6 +28,13 @@ export class DropMemory {
   #text = '';
   #nMessages = 0;
 
+  copy(): DropMemory {
+    const copied = new DropMemory();
+    copied.#text = this.#text;
+    copied.#nMessages = this.#nMessages;
+    return copied;
+  }
+
   remember(dropped: readonly ChatMessage[]): void {
     this.#text = JSON.stringify(dropped);
     this.#nMessages = dropped.length;

@@ -15,6 +15,7 @@ import type { WorkerEnvironment } from './environment.js';
 import { generate, neverStarted, type RunContext } from './generation.js';
 import { inspectModel, type LoadContext, loadModel } from './load_model.js';
 import { aborted, ModelHost, type SessionHost } from './model_host.js';
+import { preflight } from './preflight.js';
 import { type RunningModule, startModule } from './start_module.js';
 import { tokenText } from './token_text.js';
 import { unwrap } from './unwrap.js';
@@ -61,8 +62,16 @@ export class WorkerHost {
       load: (body, job) => this.#load(body, job),
       inspect: (body, job) =>
         inspectModel(this.#loadContext(job, NO_DOWNLOAD), body.sources, body.session),
+      preflight: (body, job) =>
+        preflight(this.#loadContext(job, NO_DOWNLOAD), body.sources, body.session),
       generate: (body, job) => this.#generate(body, job),
       truncate: (body, job) => this.#truncate(body, job),
+      fork: ({ session, to }, job) => this.#loaded().fork(session, to, job.abort),
+      save: ({ session }, job) => {
+        const save = async ({ wasm }: SessionHost) => unwrap(wasm.save());
+        return this.#loaded().inTurn(session, job.abort, save, aborted);
+      },
+      restore: ({ session, bytes }, job) => this.#loaded().restore(session, bytes, job.abort),
       forward: (body, job) => this.#forward(body, job),
       closeSession: async ({ session }) => {
         await this.#loaded().close(session);
@@ -75,7 +84,10 @@ export class WorkerHost {
         const { tokenizer } = this.#loaded().text;
         return Array.from(tokens, (id) => tokenText(tokenizer, id));
       },
-      stats: async ({ session }) => this.#loaded().session(session).stats(),
+      stats: async ({ session }) => {
+        const model = this.#loaded();
+        return { ...model.session(session).stats(), wasmBytes: model.module.wasmBytes() };
+      },
       attend: async ({ spec, q, k, v }) => {
         const { module, runtime } = this.#started();
         return unwrap(module.attend(runtime, spec, q, k, v));
@@ -132,7 +144,7 @@ export class WorkerHost {
   /** After a trap or an abort the module's memory is in no known state: nothing can be answered any more. */
   #die(cause: unknown): void {
     const error = new WorkerLostError(
-      `The WebAssembly module has failed: ${asHeadlightError(cause).message}. Load again.`,
+      `The WebAssembly module has failed: ${asHeadlightError(cause).message}. engine.restart() loads the model again.`,
     );
     this.#env.post({ type: 'fatal', error: toWire(error) });
   }
@@ -246,6 +258,7 @@ function isTrap(error: unknown): boolean {
 
 /** Large arrays are moved, not copied; those of what was captured lie deeper. */
 function buffersOf(value: unknown): ArrayBuffer[] {
+  if (value instanceof Uint8Array) return value.buffer instanceof ArrayBuffer ? [value.buffer] : [];
   if (typeof value !== 'object' || value === null) return [];
   if (value instanceof Float32Array)
     return value.buffer instanceof ArrayBuffer ? [value.buffer] : [];

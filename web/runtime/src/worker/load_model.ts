@@ -35,7 +35,7 @@ export interface LoadedParts {
 }
 
 /** For allocator headers, alignment of some hundred matrices, token histories and what a request needs besides. */
-const MARGIN_BYTES = 4 << 20;
+export const MARGIN_BYTES = 4 << 20;
 
 export async function loadModel(
   context: LoadContext,
@@ -180,19 +180,24 @@ function reserve(
   );
 }
 
-/** The plan of a model from the headers of its shards; nothing else of them is read. */
+/**
+ * The plan of a model from the headers of its shards; nothing else of them is read.
+ * @param look may ask the loader for other plans
+ */
 export async function inspectModel(
   context: LoadContext,
   sources: readonly SourceWire[],
   session: SessionOptionsWire,
+  look: (loader: Loader) => void = () => {},
 ): Promise<ModelPlan> {
-  return startingAnew(() => inspectOnce(context, sources, session));
+  return startingAnew(() => inspectOnce(context, sources, session, look));
 }
 
 async function inspectOnce(
   context: LoadContext,
   sources: readonly SourceWire[],
   session: SessionOptionsWire,
+  look: (loader: Loader) => void,
 ): Promise<ModelPlan> {
   const loader = unwrap(context.runtime.createLoader());
   try {
@@ -217,6 +222,7 @@ async function inspectOnce(
         { key: 'split.count', nFiles, nGiven: sources.length },
       );
     }
+    look(loader);
     const { weightsBytes, ...model } = unwrap(loader.modelInfo());
     return { model, fileBytes, weightsBytes, ...unwrap(loader.planSession(session)) };
   } finally {

@@ -1,7 +1,7 @@
 // A loaded model in the worker: its sessions, each with a queue of its own, and its text tools. Sessions come into being
 // with the first request that names them.
 import type { HeadlightModule, Model, Session } from '../../../../wasm/headlight.js';
-import { AbortedError, BadOptionError } from '../errors.js';
+import { AbortedError, asHeadlightError, BadOptionError, OutOfMemoryError } from '../errors.js';
 import type { LoadedModel, SessionOptionsWire } from '../protocol.js';
 import type { EngineStats, Timings } from '../types.js';
 import { DropMemory } from './chat_prompt.js';
@@ -13,7 +13,7 @@ export class SessionHost {
   readonly wasm: Session;
   readonly nCtx: number;
   readonly queue = new SerialQueue();
-  readonly drops = new DropMemory();
+  drops = new DropMemory();
   /** Of every request on the session, under way or waiting. */
   readonly aborts = new Set<AbortController>();
   lastTimings: Timings | undefined;
@@ -27,7 +27,7 @@ export class SessionHost {
     return this.wasm.history().length;
   }
 
-  stats(): EngineStats {
+  stats(): Omit<EngineStats, 'wasmBytes'> {
     const run = this.wasm.stats();
     const stages = {
       promptTokens: run.nPrompt - run.nPromptReused,
@@ -70,10 +70,57 @@ export class ModelHost {
   session(id: number): SessionHost {
     let session = this.#sessions.get(id);
     if (session === undefined) {
-      session = new SessionHost(unwrap(this.#model.createSession(this.#options)));
+      session = new SessionHost(this.#create());
       this.#sessions.set(id, session);
     }
     return session;
+  }
+
+  #create(): Session {
+    try {
+      return unwrap(this.#model.createSession(this.#options));
+    } catch (thrown) {
+      const error = asHeadlightError(thrown);
+      const plan = this.#sessions.get(DEFAULT_SESSION)?.wasm.plan();
+      if (error.code !== 'OutOfMemory' || plan === undefined) throw error;
+      const neededBytes = plan.kvCacheBytes + plan.workspaceBytes;
+      const hadBytes = this.module.wasmBytes();
+      throw new OutOfMemoryError(
+        `One more session of ${plan.nCtx} tokens needs ${mib(neededBytes)} beside the ${mib(hadBytes)} that are in use, ` +
+          'which the device does not give. Close another session, or load with a smaller nCtx or ' +
+          "kvCache: {k: 'int8', v: 'int8'}.",
+        { neededBytes, hadBytes },
+        { cause: error },
+      );
+    }
+  }
+
+  /** Makes session `to` when the earlier requests of session `id` are done. */
+  fork(id: number, to: number, abort: AbortController): Promise<null> {
+    const copy = async (from: SessionHost) => {
+      const session = this.session(to);
+      try {
+        unwrap(session.wasm.copyFrom(from.wasm));
+        session.drops = from.drops.copy();
+      } catch (error) {
+        await this.close(to);
+        throw error;
+      }
+      return null;
+    };
+    return this.inTurn(id, abort, copy, aborted);
+  }
+
+  /** A session that comes into being for it does not stay when that fails. */
+  async restore(id: number, bytes: Uint8Array, abort: AbortController): Promise<null> {
+    const isNew = !this.#sessions.has(id);
+    const read = async ({ wasm }: SessionHost) => unwrap(wasm.restore(bytes));
+    try {
+      return await this.inTurn(id, abort, read, aborted);
+    } catch (error) {
+      if (isNew) await this.close(id);
+      throw error;
+    }
   }
 
   /** Runs `task` when the session's earlier requests are done. Closing the session aborts it. */
@@ -126,6 +173,10 @@ export class ModelHost {
       throw new BadOptionError('The prompt is empty: there is no token to continue');
     return tokens;
   }
+}
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
 }
 
 export function aborted(): never {
