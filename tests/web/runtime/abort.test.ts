@@ -1,0 +1,79 @@
+// A stop is seen within 50 ms, also in a prompt of 2,000 tokens and in a layer of a large model, and leaves the engine as it
+// was before the call. HEADLIGHT_ABORT_RUNS: how many stops of each kind.
+import { rmSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type * as Headlight from '../../../web/runtime/src/index.js';
+import type { LoadOptions } from '../../../web/runtime/src/types.js';
+import { randomSource } from '../text/vocabularies.js';
+import { type AbortPlan, abortsInDecode, abortsInPrefill, latenciesOf } from './abort_latency.js';
+import { randomModel, type Shape } from './random_model.js';
+
+const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
+const { Engine } = (await import(entry.href)) as typeof Headlight;
+
+const RUNS = Number(process.env.HEADLIGHT_ABORT_RUNS ?? 12);
+const SEED = Number(process.env.HEADLIGHT_SEED ?? 5);
+/** The promise, and room for a machine that does other things at the same time. */
+const PROMISED_MS = 50;
+const BUSY_MS = 4 * PROMISED_MS;
+
+/** SmolLM2-135M's layers. */
+const MIDDLE: Shape = {
+  layers: 6,
+  d: 576,
+  heads: 9,
+  kv: 3,
+  dqk: 64,
+  dv: 64,
+  ffn: 1536,
+  vocab: 2048,
+  ctx: 16384,
+};
+/** Llama 3.2 1B's layers, few of them: how long one takes is what matters. */
+const LARGE: Shape = {
+  layers: 3,
+  d: 2048,
+  heads: 32,
+  kv: 8,
+  dqk: 64,
+  dv: 64,
+  ffn: 8192,
+  vocab: 2048,
+  ctx: 16384,
+};
+
+async function measure(name: string, shape: Shape, options: LoadOptions, promptTokens: number) {
+  const path = await randomModel(name, shape, 'q4_0');
+  const engine = await Engine.load(path, { module: 'simd', nCtx: 4096, ...options });
+  rmSync(path);
+  const plan: AbortPlan = { engine, promptTokens, runs: RUNS, pick: randomSource(SEED) };
+  // The first run compiles.
+  await engine.complete([5, 6, 7], { maxTokens: 3 }).result();
+  const prefill = latenciesOf(await abortsInPrefill(plan));
+  const decode = latenciesOf(await abortsInDecode(plan));
+  console.info(
+    `abort, ${name}, ${engine.info.runtime.module}:`,
+    JSON.stringify({ prefill, decode }),
+  );
+  const alone = await engine
+    .session()
+    .complete([5, 6, 7], { temperature: 0, maxTokens: 5 })
+    .result();
+  const after = await engine.complete([5, 6, 7], { temperature: 0, maxTokens: 5 }).result();
+  expect(after.tokens).toEqual(alone.tokens);
+  await engine.dispose();
+  return { prefill, decode };
+}
+
+describe('abort', () => {
+  it.each([
+    ['middle', MIDDLE, { threads: 1 }, 2000],
+    ['middle', MIDDLE, { threads: 2 }, 2000],
+    ['large', LARGE, { threads: 1 }, 200],
+  ] as const)('%s model: within 50 ms', { timeout: 300_000 }, async (name, shape, options, n) => {
+    const { prefill, decode } = await measure(name, shape, options, n);
+    expect(prefill.p50).toBeLessThan(PROMISED_MS);
+    expect(decode.p50).toBeLessThan(PROMISED_MS);
+    expect(Math.max(prefill.max, decode.max)).toBeLessThan(BUSY_MS);
+  });
+});

@@ -1,0 +1,66 @@
+// How long a stop takes to be seen: from abort() on the caller's thread to the end of the run, at random moments of a long
+// prompt and of generation, in a model of any shape.
+import type * as Headlight from '../../../web/runtime/src/index.js';
+
+export interface Latencies {
+  runs: number;
+  p50: number;
+  p99: number;
+  max: number;
+}
+
+export function latenciesOf(all: readonly number[]): Latencies {
+  const sorted = [...all].sort((a, b) => a - b);
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return { runs: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 };
+}
+
+export interface AbortPlan {
+  engine: Headlight.Engine;
+  /** Of each run: other tokens each time, so that nothing is reused. */
+  promptTokens: number;
+  runs: number;
+  /** A whole number below its argument. */
+  pick(n: number): number;
+}
+
+/** Stops while the prompt is computed, at a random share of it. */
+export async function abortsInPrefill(plan: AbortPlan): Promise<number[]> {
+  const found: number[] = [];
+  for (let i = 0; i < plan.runs; i++) {
+    const prompt = Array.from({ length: plan.promptTokens }, () => 3 + plan.pick(250));
+    const share = plan.pick(90) / 100;
+    const run = plan.engine.complete(prompt, { maxTokens: 1 });
+    const reached = new Promise<void>((resolve) =>
+      run.onPrefill(
+        ({ doneTokens, totalTokens }) => doneTokens >= share * totalTokens && resolve(),
+      ),
+    );
+    await Promise.race([reached, run.result()]);
+    // Not always right behind a message of the worker's.
+    await new Promise((resolve) => setTimeout(resolve, plan.pick(30)));
+    found.push(await stop(run));
+  }
+  return found;
+}
+
+/** Stops while tokens are generated. */
+export async function abortsInDecode(plan: AbortPlan): Promise<number[]> {
+  const found: number[] = [];
+  for (let i = 0; i < plan.runs; i++) {
+    const run = plan.engine.complete([3 + plan.pick(250), 7], { ignoreEndOfGeneration: true });
+    const chunks = run[Symbol.asyncIterator]();
+    for (let left = 1 + plan.pick(4); left > 0; left--) await chunks.next();
+    found.push(await stop(run));
+  }
+  return found;
+}
+
+async function stop(run: Headlight.Run): Promise<number> {
+  const start = performance.now();
+  run.abort();
+  const { finishReason } = await run.result();
+  if (finishReason !== 'aborted') return 0;
+  return performance.now() - start;
+}
