@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/tensor_table.h"
 #include "wire_capture.h"
 
 namespace headlight::wasm {
@@ -59,13 +60,6 @@ const char* FinishName(FinishReason finish) {
       break;
   }
   return "none";
-}
-
-double LayerParameters(const LayerSpec& layer, size_t d_model) {
-  const HeadLayout& heads = layer.heads;
-  const size_t attention = heads.q_width() + heads.k_width() + heads.v_width() + heads.out_width();
-  const size_t feed_forward = layer.feed_forward == FeedForwardKind::kGated ? 3 * layer.d_ff : 0;
-  return static_cast<double>(d_model) * static_cast<double>(attention + feed_forward);
 }
 
 val LayerToVal(const LayerSpec& layer) {
@@ -239,11 +233,7 @@ val ToVal(const RunStats& stats) {
 
 val ModelInfoToVal(const ModelSpec& spec, size_t weights_bytes) {
   val layers = val::array();
-  double parameters = static_cast<double>(spec.vocab_size) * static_cast<double>(spec.d_model);
-  for (const LayerSpec& layer : spec.layers) {
-    layers.call<void>("push", LayerToVal(layer));
-    parameters += LayerParameters(layer, spec.d_model);
-  }
+  for (const LayerSpec& layer : spec.layers) layers.call<void>("push", LayerToVal(layer));
   val out = val::object();
   out.set("architecture", spec.architecture);
   out.set("name", spec.name);
@@ -253,7 +243,7 @@ val ModelInfoToVal(const ModelSpec& spec, size_t weights_bytes) {
   out.set("tiedHead", spec.tied_head);
   out.set("layers", layers);
   out.set("weightsBytes", weights_bytes);
-  out.set("parametersUsed", parameters);
+  out.set("parametersUsed", ParametersUsed(spec));
   return out;
 }
 

@@ -1,33 +1,14 @@
 #include "kernels/vector_ops.h"
 
+#include <hwy/contrib/math/math-inl.h>
+
 #include <cmath>
 
+#include "kernels/float_rows-inl.h"
 #include "simd/exp-inl.h"
 
 namespace headlight {
 namespace {
-
-constexpr size_t kLanes = 4;
-
-// f(i, n) on vectors at i = 0, 4, ..., n == 4, then once on the n < 4 elements that are left.
-template <class Body>
-HWY_INLINE void ForVectors(size_t n, const Body& body) {
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
-  if (i < n) body(i, n - i);
-}
-
-HWY_INLINE VecF32 LoadPart(const float* p, size_t n) {
-  return n == kLanes ? hn::LoadU(F32x4(), p) : hn::LoadN(F32x4(), p, n);
-}
-
-HWY_INLINE void StorePart(VecF32 v, float* p, size_t n) {
-  if (n == kLanes) {
-    hn::StoreU(v, F32x4(), p);
-  } else {
-    hn::StoreN(v, F32x4(), p, n);
-  }
-}
 
 // Sum of squares in 4 vectors of partial sums: relative error about n / 16 * eps.
 float SumOfSquares(const float* x, size_t n) {
@@ -35,14 +16,14 @@ float SumOfSquares(const float* x, size_t n) {
   constexpr size_t kSums = 4;
   VecF32 sums[kSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   size_t i = 0;
-  for (; i + kSums * kLanes <= n; i += kSums * kLanes) {
+  for (; i + kSums * kFloatLanes <= n; i += kSums * kFloatLanes) {
     for (size_t s = 0; s < kSums; ++s) {
-      const VecF32 v = hn::LoadU(d, x + i + s * kLanes);
+      const VecF32 v = hn::LoadU(d, x + i + s * kFloatLanes);
       sums[s] = hn::Add(sums[s], hn::Mul(v, v));
     }
   }
-  for (; i < n; i += kLanes) {
-    const VecF32 v = LoadPart(x + i, n - i < kLanes ? n - i : kLanes);
+  for (; i < n; i += kFloatLanes) {
+    const VecF32 v = LoadPart(x + i, n - i < kFloatLanes ? n - i : kFloatLanes);
     sums[0] = hn::Add(sums[0], hn::Mul(v, v));
   }
   return hn::ReduceSum(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])));
@@ -65,12 +46,59 @@ void AddTo(float* x, const float* y, size_t n) noexcept {
   });
 }
 
-void SiluMul(const float* gate, const float* up, size_t n, float* y) noexcept {
+void LayerNorm(const float* x, const float* w, const float* b, size_t n, float eps,
+               float* y) noexcept {
+  // In double: a mean that is large beside the deviations leaves no digits in float.
+  double sum = 0.0;
+  for (size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  const double mean = sum / static_cast<double>(n);
+  double squares = 0.0;
+  for (size_t i = 0; i < n; ++i) {
+    const double deviation = static_cast<double>(x[i]) - mean;
+    squares += deviation * deviation;
+  }
+  const double variance = squares / static_cast<double>(n);
+  const F32x4 d;
+  const VecF32 center = hn::Set(d, static_cast<float>(mean));
+  const VecF32 scale =
+      hn::Set(d, static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(eps))));
+  ForVectors(n, [&](size_t i, size_t n_lanes) {
+    const VecF32 normed = hn::Mul(hn::Sub(LoadPart(x + i, n_lanes), center), scale);
+    VecF32 out = hn::Mul(normed, LoadPart(w + i, n_lanes));
+    if (b != nullptr) out = hn::Add(out, LoadPart(b + i, n_lanes));
+    StorePart(out, y + i, n_lanes);
+  });
+}
+
+void Scale(float* x, float factor, size_t n) noexcept {
+  const VecF32 f = hn::Set(F32x4(), factor);
+  ForVectors(n, [&](size_t i, size_t n_lanes) {
+    StorePart(hn::Mul(LoadPart(x + i, n_lanes), f), x + i, n_lanes);
+  });
+}
+
+void Clamp(float* x, float limit, size_t n) noexcept {
+  const VecF32 high = hn::Set(F32x4(), limit);
+  ForVectors(n, [&](size_t i, size_t n_lanes) {
+    StorePart(hn::Clamp(LoadPart(x + i, n_lanes), hn::Neg(high), high), x + i, n_lanes);
+  });
+}
+
+void MulSigmoid(float* x, const float* gate, size_t n) noexcept {
   const F32x4 d;
   ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 g = LoadPart(gate + i, n_lanes);
-    const VecF32 denominator = hn::Add(hn::Set(d, 1.0f), ExpF32(d, hn::Neg(g)));
-    StorePart(hn::Mul(hn::Div(g, denominator), LoadPart(up + i, n_lanes)), y + i, n_lanes);
+    const VecF32 e = ExpF32(d, hn::Neg(LoadPart(gate + i, n_lanes)));
+    const VecF32 gated = hn::Div(LoadPart(x + i, n_lanes), hn::Add(hn::Set(d, 1.0f), e));
+    StorePart(gated, x + i, n_lanes);
+  });
+}
+
+void Softcap(float* x, float cap, size_t n) noexcept {
+  const F32x4 d;
+  const VecF32 inverse = hn::Set(d, 1.0f / cap);
+  ForVectors(n, [&](size_t i, size_t n_lanes) {
+    const VecF32 capped = hn::CallTanh(d, hn::Mul(LoadPart(x + i, n_lanes), inverse));
+    StorePart(hn::Mul(capped, hn::Set(d, cap)), x + i, n_lanes);
   });
 }
 

@@ -27,14 +27,29 @@ constexpr std::string_view kReadKeys[] = {
     "rope.scaling.type",
     "rope.scaling.factor",
     "rope.scale_linear",
+    "rope.scaling.original_context_length",
+    "rope.scaling.attn_factor",
+    "rope.scaling.yarn_ext_factor",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_log_multiplier",
+    "rope.freq_base_swa",
+    "attention.layer_norm_epsilon",
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    "attention.max_alibi_bias",
+    "attention.clamp_kqv",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "logit_scale",
+    "residual_scale",
+    "use_parallel_residual",
 };
 
 // Keys that change nothing for the families of the table.
 constexpr std::string_view kIdleKeys[] = {
-    "tensor_data_layout",            // how the source was laid out before conversion
-    "attention.layer_norm_epsilon",  // of a norm with a mean, which these families do not have
-    "rope.scaling.finetuned",        // a remark
-    "rope.scaling.original_context_length",  // enters only scalings that are refused by their type
+    "tensor_data_layout",      // how the source was laid out before conversion
+    "rope.scaling.finetuned",  // a remark
 };
 
 // Mechanisms and the value at which each is off.
@@ -49,17 +64,8 @@ constexpr MechanismKey kMechanismKeys[] = {
     {"expert_shared_count", "a mixture of experts", 0},
     {"leading_dense_block_count", "a mixture of experts", 0},
     {"nextn_predict_layers", "multi-token prediction layers", 0},
-    {"attention.sliding_window", "sliding-window attention", 0},
     {"attention.causal", "bidirectional attention", 1},
-    {"attention.max_alibi_bias", "ALiBi positions", 0},
-    {"attention.clamp_kqv", "clamping of Q, K and V", 0},
     {"attention.temperature_scale", "attention temperature scaling", 0},
-    {"attn_logit_softcapping", "attention logit softcapping", 0},
-    {"final_logit_softcapping", "final logit softcapping", 0},
-    {"logit_scale", "logit scaling", 1},
-    {"residual_scale", "residual scaling", 1},
-    {"use_parallel_residual", "parallel residual branches", 0},
-    {"rope.scaling.attn_factor", "rotary attention scaling", 1},
     {"pooling_type", "pooled embeddings instead of text", 0},
 };
 
@@ -80,17 +86,14 @@ bool Contains(const std::string_view (&list)[n], std::string_view suffix) {
   return false;
 }
 
-bool IsOff(const MechanismKey& row, const GgufValue& value, size_t n_ctx) {
+bool IsOff(const MechanismKey& row, const GgufValue& value) {
   const std::optional<double> scalar = ScalarOf(value);
-  if (!scalar) return false;
-  if (row.suffix == "attention.sliding_window" && *scalar >= static_cast<double>(n_ctx))
-    return true;
-  return *scalar == row.off;
+  return scalar && *scalar == row.off;
 }
 
 }  // namespace
 
-void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix, size_t n_ctx) {
+void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix) {
   const auto& values = header.values();
   for (auto it = values.lower_bound(prefix + "."); it != values.end(); ++it) {
     const std::string& key = it->first;
@@ -102,7 +105,7 @@ void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix, 
     for (const MechanismKey& row : kMechanismKeys) {
       if (row.suffix != suffix) continue;
       mechanism = row.mechanism;
-      off = IsOff(row, it->second, n_ctx);
+      off = IsOff(row, it->second);
     }
     if (off) continue;
     if (mechanism == nullptr) {

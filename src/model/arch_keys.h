@@ -10,9 +10,8 @@
 namespace headlight {
 
 // Throws Error(kUnsupported) for the first key "<prefix>.*" that is neither read by BuildModelSpec,
-// nor known to be without effect, nor at a value that switches its mechanism off. n_ctx: the
-// context length (a window that wide is no window).
-void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix, size_t n_ctx);
+// nor known to be without effect, nor at a value that switches its mechanism off.
+void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix);
 
 }  // namespace headlight
 

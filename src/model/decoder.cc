@@ -1,85 +1,23 @@
 #include "model/decoder.h"
 
-#include <algorithm>
-#include <limits>
+#include <string>
 
+#include "base/error.h"
 #include "kernels/vector_ops.h"
+#include "position/absolute.h"
 
 namespace headlight {
 namespace {
 
-constexpr size_t kFloatsPerLine = kAlignment / sizeof(float);
-
-// Rows a task of a row loop: a few microseconds of work, well above the price of handing out a
-// task.
-constexpr size_t kRowsPerTask = 4;
-// Below, a row loop runs on the calling thread: waking the others would cost more than they do.
-constexpr size_t kMinParallelRows = 2 * kRowsPerTask;
-
-// Row strides of the buffers and how many floats a chunk's row needs in all.
-struct BufferPlan {
-  size_t d_model = 0, q = 0, k = 0, v = 0, heads = 0, d_ff = 0;
-  size_t widest_product = 0;  // columns of the widest x of a product
-  HeadLayout widest_layout;
-
-  size_t row_floats() const { return 2 * d_model + std::max(q + k + v + heads, 2 * d_ff); }
-};
-
-size_t Stride(size_t n) { return RoundUp(n, kFloatsPerLine); }
-
-BufferPlan PlanBuffers(const ModelSpec& spec) {
-  BufferPlan plan;
-  plan.d_model = Stride(spec.d_model);
-  plan.widest_product = spec.d_model;
-  for (const LayerSpec& layer : spec.layers) {
-    const HeadLayout& heads = layer.heads;
-    plan.q = std::max(plan.q, Stride(heads.q_width()));
-    plan.k = std::max(plan.k, Stride(heads.k_width()));
-    plan.v = std::max(plan.v, Stride(heads.v_width()));
-    plan.heads = std::max(plan.heads, Stride(heads.out_width()));
-    plan.widest_product = std::max(plan.widest_product, heads.out_width());
-    if (layer.feed_forward == FeedForwardKind::kGated) {
-      plan.d_ff = std::max(plan.d_ff, Stride(layer.d_ff));
-      plan.widest_product = std::max(plan.widest_product, layer.d_ff);
-    }
-    HeadLayout& widest = plan.widest_layout;
-    widest.n_q_heads = std::max(widest.n_q_heads, heads.n_q_heads);
-    widest.n_kv_heads = std::max(widest.n_kv_heads, heads.n_kv_heads);
-    widest.d_qk = std::max(widest.d_qk, heads.d_qk);
-    widest.d_v = std::max(widest.d_v, heads.d_v);
-  }
-  return plan;
-}
-
-// On wasm32 a product of sizes must become an allocation that fails, not one that wraps around.
-size_t ClampToSize(uint64_t n) {
-  return static_cast<size_t>(std::min<uint64_t>(n, std::numeric_limits<size_t>::max()));
-}
-
-size_t BufferFloats(const BufferPlan& plan, size_t max_tokens) {
-  return ClampToSize(uint64_t{plan.row_floats()} * max_tokens);
-}
-
-// The distinct rotary specs of the layers in order of appearance; layers with equal specs share a
-// table.
-std::vector<RopeSpec> DistinctRopeSpecs(const ModelSpec& spec) {
-  std::vector<RopeSpec> distinct;
-  for (const LayerSpec& layer : spec.layers) {
-    if (std::find(distinct.begin(), distinct.end(), layer.rope) == distinct.end()) {
-      distinct.push_back(layer.rope);
-    }
-  }
-  return distinct;
-}
-
-AttentionSpec AttentionSpecOf(const LayerSpec& layer, DotForm dot_form) {
-  AttentionSpec spec;
-  spec.layout = layer.heads;
-  spec.scale = layer.attention_scale;
-  spec.window = layer.window;
-  spec.softcap = layer.attention_softcap;
-  spec.dot_form = dot_form;
-  return spec;
+void CheckPositions(const ModelSpec& spec, size_t n_ctx) {
+  if (spec.positions != AddedPositions::kLearned || n_ctx <= spec.n_ctx_train) return;
+  throw Error(ErrorCode::kBadOption,
+              "n_ctx is " + std::to_string(n_ctx) +
+                  ", the model's table of learned positions has " +
+                  std::to_string(spec.n_ctx_train) + " rows; use a smaller n_ctx",
+              {{"option", "n_ctx"},
+               {"value", std::to_string(n_ctx)},
+               {"range", "at most " + std::to_string(spec.n_ctx_train)}});
 }
 
 }  // namespace
@@ -87,40 +25,54 @@ AttentionSpec AttentionSpecOf(const LayerSpec& layer, DotForm dot_form) {
 Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& pool)
     : model_(model),
       pool_(pool),
-      activations_(options.max_tokens, PlanBuffers(model.spec).widest_product, options.activations),
-      attention_workspace_(PlanBuffers(model.spec).widest_layout, options.n_ctx, pool.n_threads()) {
-  const BufferPlan plan = PlanBuffers(model.spec);
+      plan_(PlanDecoder(model.spec)),
+      activations_(options.max_tokens, plan_.widest_product, options.activations),
+      attention_workspace_(plan_.widest_layout, options.n_ctx, pool.n_threads()) {
+  CheckPositions(model.spec, options.n_ctx);
   const std::vector<RopeSpec> distinct = DistinctRopeSpecs(model.spec);
   rope_tables_.reserve(distinct.size());
   for (const RopeSpec& rope : distinct) rope_tables_.emplace_back(rope, options.n_ctx);
-  for (const LayerSpec& layer : model.spec.layers) {
+  for (size_t i = 0; i < model.spec.layers.size(); ++i) {
+    const LayerSpec& layer = model.spec.layers[i];
     const auto found = std::find(distinct.begin(), distinct.end(), layer.rope);
     rope_of_layer_.push_back(static_cast<size_t>(found - distinct.begin()));
+    alibi_slopes_.emplace_back();
+    if (layer.alibi_max_bias != 0.0f) {
+      alibi_slopes_.back() =
+          AlibiSlopes(layer.heads.n_q_heads, static_cast<double>(layer.alibi_max_bias));
+    }
+    const float* slopes = alibi_slopes_.back().empty() ? nullptr : alibi_slopes_.back().data();
     // The form that the loader's probe found for the weights.
-    attention_specs_.push_back(AttentionSpecOf(layer, model.head.shape.form));
+    attention_specs_.push_back(
+        AttentionSpecOf(layer, model.layers[i], slopes, model.head.shape.form));
     CheckAttentionSpec(attention_specs_.back());
   }
-  d_model_stride_ = plan.d_model;
-  q_stride_ = plan.q;
-  k_stride_ = plan.k;
-  v_stride_ = plan.v;
-  heads_stride_ = plan.heads;
-  d_ff_stride_ = plan.d_ff;
-  buffer_ = AlignedArray<float>(BufferFloats(plan, options.max_tokens));
-  const size_t n = options.max_tokens;
-  x_ = buffer_.data();
-  h_ = x_ + n * d_model_stride_;
-  q_ = h_ + n * d_model_stride_;
-  k_ = q_ + n * q_stride_;
-  v_ = k_ + n * k_stride_;
-  heads_ = v_ + n * v_stride_;
-  gate_ = q_;
-  up_ = gate_ + n * d_ff_stride_;
+  buffer_ = AlignedArray<float>(BufferFloats(plan_, options.max_tokens));
+  PlaceBuffers(options.max_tokens);
+}
+
+void Decoder::PlaceBuffers(size_t max_tokens) {
+  const DecoderStrides& strides = plan_.strides;
+  BufferPlacer placer(buffer_.data(), max_tokens);
+  const auto place = [](BufferPlacer& from, size_t stride) {
+    return Rows{from.Take(stride), stride};
+  };
+  x_ = place(placer, strides.d_model);
+  h_ = place(placer, strides.d_model);
+  branch_ = place(placer, strides.branch);
+  BufferPlacer attention = placer, feed_forward = placer;
+  q_ = place(attention, strides.q);
+  k_ = place(attention, strides.k);
+  v_ = place(attention, strides.v);
+  heads_ = place(attention, strides.heads);
+  gate_heads_ = place(attention, strides.gate_heads);
+  gate_ = place(feed_forward, strides.d_ff);
+  up_ = place(feed_forward, strides.d_ff);
 }
 
 size_t Decoder::WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& options,
                                size_t n_threads) {
-  const BufferPlan plan = PlanBuffers(spec);
+  const DecoderPlan plan = PlanDecoder(spec);
   uint64_t bytes = uint64_t{BufferFloats(plan, options.max_tokens)} * sizeof(float);
   bytes +=
       Activations::WorkspaceBytes(options.max_tokens, plan.widest_product, options.activations);
@@ -130,23 +82,24 @@ size_t Decoder::WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& opti
   return ClampToSize(bytes);
 }
 
-template <typename F>
-void Decoder::ForRows(size_t begin, size_t end, const F& f) noexcept {
-  const size_t n_rows = end - begin;
-  if (n_rows < kMinParallelRows || pool_.n_threads() == 1) {
-    for (size_t row = begin; row < end; ++row) f(row);
-    return;
+void Decoder::Norm(const NormWeights& weights, const float* x, size_t n, float* y) const noexcept {
+  const ModelSpec& spec = model_.spec;
+  if (spec.norm == NormKind::kRms) {
+    RmsNorm(x, weights.w, n, spec.norm_eps, y);
+  } else {
+    LayerNorm(x, weights.w, weights.b, n, spec.norm_eps, y);
   }
-  pool_.ParallelFor(CeilDiv(n_rows, kRowsPerTask), [&](size_t task, size_t) {
-    const size_t first = begin + task * kRowsPerTask;
-    const size_t last = std::min(first + kRowsPerTask, end);
-    for (size_t row = first; row < last; ++row) f(row);
-  });
 }
 
-void Decoder::SetActivations(const float* x, size_t stride, size_t n_cols,
-                             size_t first_row) noexcept {
-  activations_.Set(x + first_row * stride, n_tokens_ - first_row, n_cols, stride);
+void Decoder::SetActivations(Rows x, size_t n_cols, size_t first_row) noexcept {
+  activations_.Set(x.at(first_row), n_tokens_ - first_row, n_cols, x.stride);
+}
+
+void Decoder::Multiply(const PackedMatrix& w, Rows x, size_t n_cols, Rows y,
+                       size_t first_row) noexcept {
+  const MatMulJob job = {&w, y.at(first_row), y.stride};
+  SetActivations(x, n_cols, first_row);
+  MatMul({&job, 1}, activations_, pool_);
 }
 
 void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
@@ -160,16 +113,26 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   clock_.Start(times_);
   next_step_ = 0;
   for (RopeTable& table : rope_tables_) table.Ensure(pos0_ + n_tokens_);
-  const size_t d_model = model_.spec.d_model;
-  const float scale = model_.spec.embedding_scale;
-  ForRows(0, [&](size_t row) {
-    float* x = x_ + row * d_model_stride_;
-    DecodeRow(model_.embedding, chunk.tokens[row], x);
-    if (scale == 1.0f) return;
-    for (size_t i = 0; i < d_model; ++i) x[i] *= scale;
-  });
-  if (capture_ != nullptr) CaptureResidual(0, 0);
+  Embed(chunk.tokens);
   clock_.Mark(Stage::kEmbedding);
+  if (capture_ != nullptr) CaptureResidual(0, 0);
+}
+
+void Decoder::Embed(std::span<const uint32_t> tokens) noexcept {
+  const ModelSpec& spec = model_.spec;
+  const size_t d_model = spec.d_model;
+  ForRows(0, [&](size_t row) {
+    float* x = x_.at(row);
+    DecodeRow(model_.embedding, tokens[row], x);
+    if (spec.embedding_scale != 1.0f) Scale(x, spec.embedding_scale, d_model);
+    if (spec.positions == AddedPositions::kLearned) {
+      float* position = h_.at(row);
+      DecodeRow(model_.positions, pos0_ + row, position);
+      AddTo(x, position, d_model);
+    }
+    if (spec.positions == AddedPositions::kSinusoidal) AddSinusoid(pos0_ + row, d_model, x);
+    if (model_.embedding_norm.w != nullptr) Norm(model_.embedding_norm, x, d_model, x);
+  });
 }
 
 bool Decoder::Step() noexcept {
@@ -203,125 +166,39 @@ size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
 
 void Decoder::RunLayer(size_t layer) noexcept {
   const size_t first_row = FirstRowAfterCache(layer);
-  Attention(layer, first_row);
+  const bool is_parallel = model_.spec.layers[layer].is_parallel;
+  Attention(layer, first_row, is_parallel ? branch_ : h_);
   if (first_row == n_tokens_) return;
-  FeedForward(layer, first_row);
+  if (is_parallel) {
+    ParallelResidual(layer, first_row);
+  } else {
+    SequentialResidual(layer, first_row);
+  }
   if (capture_ != nullptr) CaptureResidual(layer + 1, first_row);
 }
 
-void Decoder::ProjectQkv(const LayerWeights& weights, size_t first_row) noexcept {
-  const size_t d_model = model_.spec.d_model;
-  ForRows(0, [&](size_t row) {
-    RmsNorm(x_ + row * d_model_stride_, weights.attention_norm, d_model, model_.spec.norm_eps,
-            h_ + row * d_model_stride_);
-  });
-  clock_.Mark(Stage::kNorms);
-  const MatMulJob q = {&weights.w_q, q_ + first_row * q_stride_, q_stride_};
-  const MatMulJob kv[] = {{&weights.w_k, k_, k_stride_}, {&weights.w_v, v_, v_stride_}};
-  SetActivations(h_, d_model_stride_, d_model, 0);
-  if (first_row == 0) {
-    const MatMulJob qkv[] = {q, kv[0], kv[1]};
-    MatMul(qkv, activations_, pool_);
-    return;
-  }
-  MatMul(kv, activations_, pool_);
-  if (first_row == n_tokens_) return;
-  SetActivations(h_, d_model_stride_, d_model, first_row);
-  MatMul({&q, 1}, activations_, pool_);
-}
-
-void Decoder::Attention(size_t layer, size_t first_row) noexcept {
-  const LayerSpec& spec = model_.spec.layers[layer];
-  const LayerWeights& weights = model_.layers[layer];
-  const HeadLayout& heads = spec.heads;
-  ProjectQkv(weights, first_row);
-  clock_.Mark(Stage::kProjections);
-
-  const RopeTable& rope = rope_tables_[rope_of_layer_[layer]];
-  KvLayer& kv = cache_->layer(layer);
-  ForRows(0, [&](size_t row) {
-    float* k = k_ + row * k_stride_;
-    rope.RotateHeads(k, heads.n_kv_heads, heads.d_qk, pos0_ + row);
-    kv.WriteRow(pos0_ + row, k, v_ + row * v_stride_);
-    if (row < first_row) return;
-    rope.RotateHeads(q_ + row * q_stride_, heads.n_q_heads, heads.d_qk, pos0_ + row);
-  });
-  clock_.Mark(Stage::kPositions);
-  if (first_row == n_tokens_) return;
-
-  AttentionArgs args;
-  args.q = q_ + first_row * q_stride_;
-  args.q_stride = q_stride_;
-  args.n_tokens = n_tokens_ - first_row;
-  args.pos0 = pos0_ + first_row;
-  args.kv = &kv;
-  args.n_kv = pos0_ + n_tokens_;
-  args.out = heads_ + first_row * heads_stride_;
-  args.out_stride = heads_stride_;
-  AttentionCapture attention_capture;
-  ForwardCapture::Layer* captured = capture_ == nullptr ? nullptr : capture_->FindLayer(layer);
-  if (captured != nullptr) {
-    attention_capture = capture_->AttentionOf(*captured, args.pos0);
-    args.capture = &attention_capture;
-  }
-  Attend(attention_specs_[layer], args, attention_workspace_, pool_);
-  if (captured != nullptr) CaptureHeadOutputs(*captured, first_row);
-  clock_.Mark(Stage::kAttention);
-
-  const MatMulJob out = {&weights.w_o, h_ + first_row * d_model_stride_, d_model_stride_};
-  SetActivations(heads_, heads_stride_, heads.out_width(), first_row);
-  MatMul({&out, 1}, activations_, pool_);
-  clock_.Mark(Stage::kProjections);
-}
-
-// Begins with the residual sum of attention, so that each row is read once for the sum and the
-// norm.
-void Decoder::FeedForward(size_t layer, size_t first_row) noexcept {
-  const LayerSpec& spec = model_.spec.layers[layer];
-  const LayerWeights& weights = model_.layers[layer];
-  const size_t d_model = model_.spec.d_model;
-  const bool has_feed_forward = spec.feed_forward == FeedForwardKind::kGated;
-  ForRows(first_row, [&](size_t row) {
-    float* x = x_ + row * d_model_stride_;
-    float* h = h_ + row * d_model_stride_;
-    AddTo(x, h, d_model);
-    if (has_feed_forward) RmsNorm(x, weights.feed_forward_norm, d_model, model_.spec.norm_eps, h);
-  });
-  clock_.Mark(Stage::kNorms);
-  if (!has_feed_forward) return;
-
-  const MatMulJob gate_up[] = {{&weights.w_gate, gate_ + first_row * d_ff_stride_, d_ff_stride_},
-                               {&weights.w_up, up_ + first_row * d_ff_stride_, d_ff_stride_}};
-  SetActivations(h_, d_model_stride_, d_model, first_row);
-  MatMul(gate_up, activations_, pool_);
-  clock_.Mark(Stage::kFeedForward);
-  ForRows(first_row, [&](size_t row) {
-    float* gate = gate_ + row * d_ff_stride_;
-    SiluMul(gate, up_ + row * d_ff_stride_, spec.d_ff, gate);
-  });
-  clock_.Mark(Stage::kActivation);
-
-  const MatMulJob down = {&weights.w_down, h_ + first_row * d_model_stride_, d_model_stride_};
-  SetActivations(gate_, d_ff_stride_, spec.d_ff, first_row);
-  MatMul({&down, 1}, activations_, pool_);
-  clock_.Mark(Stage::kFeedForward);
-  ForRows(first_row, [&](size_t row) {
-    AddTo(x_ + row * d_model_stride_, h_ + row * d_model_stride_, d_model);
-  });
-  clock_.Mark(Stage::kNorms);
-}
-
 void Decoder::RunHead(size_t begin, size_t end, float* out) noexcept {
-  const size_t d_model = model_.spec.d_model;
-  ForRows(begin, end, [&](size_t row) {
-    RmsNorm(x_ + row * d_model_stride_, model_.output_norm, d_model, model_.spec.norm_eps,
-            h_ + row * d_model_stride_);
-  });
+  const ModelSpec& spec = model_.spec;
+  ForRows(begin, end,
+          [&](size_t row) { Norm(model_.output_norm, x_.at(row), spec.d_model, h_.at(row)); });
   clock_.Mark(Stage::kNorms);
-  const MatMulJob head = {&model_.head, out, model_.spec.vocab_size};
-  activations_.Set(h_ + begin * d_model_stride_, end - begin, d_model, d_model_stride_);
+  const MatMulJob head = {&model_.head, out, spec.vocab_size};
+  activations_.Set(h_.at(begin), end - begin, spec.d_model, h_.stride);
   MatMul({&head, 1}, activations_, pool_);
+  const bool is_plain =
+      model_.head_bias == nullptr && spec.logit_scale == 1.0f && spec.logit_softcap == 0.0f;
+  if (!is_plain) {
+    ForRows(begin, end, [&](size_t row) { FinishLogits(out + (row - begin) * spec.vocab_size); });
+  }
   clock_.Mark(Stage::kHead);
+}
+
+// What follows the head's product in one row.
+void Decoder::FinishLogits(float* logits) const noexcept {
+  const ModelSpec& spec = model_.spec;
+  if (model_.head_bias != nullptr) AddTo(logits, model_.head_bias, spec.vocab_size);
+  if (spec.logit_scale != 1.0f) Scale(logits, spec.logit_scale, spec.vocab_size);
+  if (spec.logit_softcap != 0.0f) Softcap(logits, spec.logit_softcap, spec.vocab_size);
 }
 
 }  // namespace headlight

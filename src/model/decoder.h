@@ -1,10 +1,12 @@
 // The forward pass, the only one: a chunk of tokens through every layer, one layer a call, so that
 // its owner can stop after any layer and go on later. It reads plain data (ModelSpec, LayerSpec)
 // and knows no architecture by name. It neither samples nor decides which rows of the cache are
-// live.
+// live. decoder.cc: the layers' order, embeddings, head; decoder_attention.cc,
+// decoder_feed_forward.cc, decoder_experts.cc: what a layer does.
 #ifndef HEADLIGHT_MODEL_DECODER_H_
 #define HEADLIGHT_MODEL_DECODER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +17,7 @@
 #include "base/parallel.h"
 #include "kernels/matmul.h"
 #include "kv/kv_cache.h"
+#include "model/decoder_plan.h"
 #include "model/forward_capture.h"
 #include "model/model.h"
 #include "model/stage_times.h"
@@ -44,7 +47,8 @@ struct DecoderChunk {
 class Decoder {
  public:
   // model and pool must outlive the decoder. Throws Error(kOutOfMemory), Error(kBadOption) for
-  // rotary or attention settings that no kernel can honour.
+  // rotary or attention settings that no kernel can honour, and for an n_ctx beyond a table of
+  // learned positions.
   Decoder(const Model& model, const DecoderOptions& options, ThreadPool& pool);
   // Exactly what the constructor allocates in buffers, known from the spec alone; saturates.
   static size_t WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& options,
@@ -58,22 +62,50 @@ class Decoder {
   bool Step() noexcept;
 
  private:
+  // Rows [first_row, n_tokens) of a buffer.
+  struct Rows {
+    float* data = nullptr;
+    size_t stride = 0;
+    float* at(size_t row) const { return data + row * stride; }
+  };
+
+  void PlaceBuffers(size_t max_tokens);
+  void Embed(std::span<const uint32_t> tokens) noexcept;
   void RunLayer(size_t layer) noexcept;
   // Final norm and head of rows [begin, end) of x, to out [end - begin, vocab_size].
   void RunHead(size_t begin, size_t end, float* out) noexcept;
-  void Attention(size_t layer, size_t first_row) noexcept;
-  void ProjectQkv(const LayerWeights& weights, size_t first_row) noexcept;
-  void FeedForward(size_t layer, size_t first_row) noexcept;
-  // Sets the activations to rows [first_row, n_tokens) of x.
-  void SetActivations(const float* x, size_t stride, size_t n_cols, size_t first_row) noexcept;
+  void FinishLogits(float* logits) const noexcept;
   size_t FirstRowAfterCache(size_t layer) const noexcept;
-  // With a capture only.
+
+  // decoder_attention.cc. Attention leaves what its branch adds, without the output's bias, in
+  // `out`.
+  void Attention(size_t layer, size_t first_row, Rows out) noexcept;
+  void ProjectQkv(size_t layer, Rows input, size_t first_row) noexcept;
+  void FinishQuery(size_t layer, size_t row) noexcept;
+  void FinishKeyValue(size_t layer, size_t row) noexcept;
+  void Attend(size_t layer, size_t first_row) noexcept;
+  void GateHeads(size_t layer, size_t first_row) noexcept;
+
+  // decoder_feed_forward.cc. Reads `input` and leaves what the branch adds, without the bias, in h.
+  void FeedForward(size_t layer, Rows input, size_t first_row) noexcept;
+  void ParallelResidual(size_t layer, size_t first_row) noexcept;
+  void SequentialResidual(size_t layer, size_t first_row) noexcept;
+  void AddBranch(size_t layer, const float* bias, const NormWeights& post_norm, float* branch,
+                 float* x) const noexcept;
+
+  void Norm(const NormWeights& weights, const float* x, size_t n, float* y) const noexcept;
+  // One product of rows [first_row, n_tokens) of x, whose rows have n_cols elements.
+  void Multiply(const PackedMatrix& w, Rows x, size_t n_cols, Rows y, size_t first_row) noexcept;
+  void SetActivations(Rows x, size_t n_cols, size_t first_row) noexcept;
+
+  // decoder_capture.cc: with a capture only.
   template <typename F>
   void ForCapturedRows(size_t first_row, const F& f) const noexcept;
   void CaptureHeadOutputs(ForwardCapture::Layer& captured, size_t first_row) noexcept;
   void CaptureResidual(size_t n_layers_done, size_t first_row) noexcept;
   // Of the chunk; n_tokens where none is captured.
   size_t FirstCapturedRow() const noexcept;
+
   template <typename F>
   void ForRows(size_t begin, size_t end, const F& f) noexcept;
   template <typename F>
@@ -83,17 +115,20 @@ class Decoder {
 
   const Model& model_;
   ThreadPool& pool_;
+  DecoderPlan plan_;
   Activations activations_;
   AttentionWorkspace attention_workspace_;
-  std::vector<AttentionSpec> attention_specs_;  // a layer each
-  std::vector<RopeTable> rope_tables_;          // one for each distinct RopeSpec
-  std::vector<size_t> rope_of_layer_;           // index of a layer's table
+  std::vector<std::vector<float>> alibi_slopes_;  // a layer each; empty without ALiBi
+  std::vector<AttentionSpec> attention_specs_;    // a layer each
+  std::vector<RopeTable> rope_tables_;            // one for each distinct RopeSpec
+  std::vector<size_t> rope_of_layer_;             // index of a layer's table
 
-  // Row strides in floats, whole cache lines. x and h are [max_tokens, d_model]; q, k, v, heads
-  // (attention's output) share their memory with gate and up, which live when those are dead.
-  size_t d_model_stride_, q_stride_, k_stride_, v_stride_, heads_stride_, d_ff_stride_;
+  // [max_tokens, stride] each, see DecoderStrides. x: the residual stream. h: a norm of it, and
+  // what a branch adds. branch: what attention adds where both branches read one input.
   AlignedArray<float> buffer_;
-  float *x_, *h_, *q_, *k_, *v_, *heads_, *gate_, *up_;
+  Rows x_, h_, branch_;
+  Rows q_, k_, v_, heads_, gate_heads_;
+  Rows gate_, up_;  // in the memory of those of attention
 
   // The chunk at work.
   KvCache* cache_ = nullptr;
@@ -105,6 +140,26 @@ class Decoder {
   StageClock clock_;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };
+
+// Rows a task of a row loop: a few microseconds of work, well above the price of handing out a
+// task.
+inline constexpr size_t kRowsPerTask = 4;
+// Below, a row loop runs on the calling thread: waking the others would cost more than they do.
+inline constexpr size_t kMinParallelRows = 2 * kRowsPerTask;
+
+template <typename F>
+void Decoder::ForRows(size_t begin, size_t end, const F& f) noexcept {
+  const size_t n_rows = end - begin;
+  if (n_rows < kMinParallelRows || pool_.n_threads() == 1) {
+    for (size_t row = begin; row < end; ++row) f(row);
+    return;
+  }
+  pool_.ParallelFor(CeilDiv(n_rows, kRowsPerTask), [&](size_t task, size_t) {
+    const size_t first = begin + task * kRowsPerTask;
+    const size_t last = std::min(first + kRowsPerTask, end);
+    for (size_t row = first; row < last; ++row) f(row);
+  });
+}
 
 }  // namespace headlight
 

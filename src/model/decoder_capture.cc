@@ -28,7 +28,7 @@ void Decoder::CaptureHeadOutputs(ForwardCapture::Layer& captured, size_t first_r
   const size_t d_v = captured.d_v;
   ForCapturedRows(first_row, [&](size_t row, uint32_t slot) {
     for (size_t i = 0; i < captured.heads.size(); ++i) {
-      std::copy_n(heads_ + row * heads_stride_ + captured.heads[i] * d_v, d_v,
+      std::copy_n(heads_.at(row) + captured.heads[i] * d_v, d_v,
                   captured.head_outputs.data() + (i * capture_->n_rows() + slot) * d_v);
     }
   });
@@ -40,7 +40,7 @@ void Decoder::CaptureResidual(size_t n_layers_done, size_t first_row) noexcept {
     float* norms = capture_->residual_norms.data() + n_layers_done * capture_->n_rows();
     ForCapturedRows(first_row, [&](size_t row, uint32_t slot) {
       double sum = 0.0;
-      const float* x = x_ + row * d_model_stride_;
+      const float* x = x_.at(row);
       for (size_t i = 0; i < d_model; ++i) sum += static_cast<double>(x[i]) * x[i];
       norms[slot] = static_cast<float>(std::sqrt(sum));
     });

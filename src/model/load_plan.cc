@@ -30,59 +30,71 @@ constexpr size_t kMaxArenaBytes = size_t{256} << 20;
               {{"needed_bytes", std::to_string(n_bytes)}});
 }
 
-// Sets the job's shape or length and returns the bytes it needs in an arena.
-size_t PlanJob(const ModelSpec& spec, const TensorPlace& place, DotForm form, LoadJob& job) {
-  // Padding can double a small matrix, no large one.
-  if (job.file_bytes > std::numeric_limits<size_t>::max() / 2) ThrowTooLarge(job.file_bytes);
+// Everything about a part but where its packed form goes.
+LoadPart PlanPart(const ModelSpec& spec, const TensorPlace& place, const LoadJob& job,
+                  DotForm form) {
   const TensorShape shape = ExpectedShape(spec, place);
-  try {
-    if (place.is_vector()) {
-      VectorWriter::CheckType(job.type);
-      job.n_floats = shape.n_cols;
-      if (place.role == TensorRole::kRopeFactors) return 0;
-      return RoundUp(job.n_floats * sizeof(float), kAlignment);
-    }
-    job.shape = PlanPacked(job.type, shape.n_rows, shape.n_cols, form);
-    return job.shape.bytes;
-  } catch (const Error& error) {
-    Rethrow(error, job.name);
+  LoadPart part;
+  part.place = place;
+  if (place.is_vector()) {
+    VectorWriter::CheckType(job.type);
+    part.n_floats = shape.n_rows * shape.n_cols;
+    return part;
   }
+  part.shape = PlanPacked(job.type, shape.n_rows, shape.n_cols, form);
+  part.n_matrices = shape.n_matrices;
+  // Padding can double a small matrix, no large one.
+  if (part.shape.bytes > std::numeric_limits<size_t>::max() / 2 / part.n_matrices)
+    ThrowTooLarge(job.file_bytes);
+  return part;
 }
 
-void PlaceInArena(size_t n_bytes, LoadPlan& plan, LoadJob& job) {
+void PlaceInArena(LoadPlan& plan, LoadPart& part) {
+  const size_t n_bytes = part.bytes();
+  if (n_bytes == 0) return;
   const uint64_t total = uint64_t{plan.weights_bytes} + n_bytes;
   if (total > std::numeric_limits<size_t>::max()) ThrowTooLarge(total);
   plan.weights_bytes = static_cast<size_t>(total);
   const bool fits = !plan.arena_bytes.empty() && plan.arena_bytes.back() <= kMaxArenaBytes &&
                     n_bytes <= kMaxArenaBytes - plan.arena_bytes.back();
   if (!fits) plan.arena_bytes.push_back(0);
-  job.i_arena = plan.arena_bytes.size() - 1;
-  job.arena_offset = plan.arena_bytes.back();
+  part.i_arena = plan.arena_bytes.size() - 1;
+  part.arena_offset = plan.arena_bytes.back();
   plan.arena_bytes.back() += n_bytes;
 }
 
 }  // namespace
+
+size_t LoadPart::bytes() const {
+  if (place.is_rope_factors()) return 0;
+  if (place.is_vector()) return RoundUp(n_floats * sizeof(float), kAlignment);
+  return shape.bytes * n_matrices;
+}
 
 LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form,
                    std::vector<bool>& is_placed) {
   LoadPlan plan;
   plan.jobs.reserve(header.tensors().size());
   for (const GgufTensor& tensor : header.tensors()) {
-    LoadJob job;
-    job.name = tensor.name;
-    job.type = tensor.type;
-    job.offset = tensor.offset;
-    job.file_bytes = tensor.bytes;
-    job.place = FindPlace(spec, tensor);
-    if (job.place) {
-      if (is_placed[job.place->index()]) {
-        ThrowBadModel("tensor " + Quoted(tensor.name) +
-                          " occurs in two files of the split model; fetch the files again",
+    LoadJob job{tensor.name, tensor.type, tensor.offset, tensor.bytes, {}};
+    const std::vector<TensorPlace> places = FindPlaces(spec, tensor);
+    if (!places.empty() && job.file_bytes > std::numeric_limits<size_t>::max() / 2)
+      ThrowTooLarge(job.file_bytes);
+    for (const TensorPlace& place : places) {
+      if (is_placed[place.index()]) {
+        ThrowBadModel("tensor " + Quoted(tensor.name) + " holds " + Quoted(TensorName(place)) +
+                          ", which another tensor of the model holds too; if they are"
+                          " in two files of the split model, fetch those again, else convert the"
+                          " model again",
                       {{"tensor", tensor.name}});
       }
-      is_placed[job.place->index()] = true;
-      const size_t n_bytes = PlanJob(spec, *job.place, form, job);
-      if (n_bytes > 0) PlaceInArena(n_bytes, plan, job);
+      is_placed[place.index()] = true;
+      try {
+        job.parts.push_back(PlanPart(spec, place, job, form));
+      } catch (const Error& error) {
+        Rethrow(error, job.name);
+      }
+      PlaceInArena(plan, job.parts.back());
     }
     plan.jobs.push_back(std::move(job));
   }
@@ -91,15 +103,21 @@ LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form
   return plan;
 }
 
-void RequireAllPlaced(const ModelSpec& spec, const std::vector<bool>& is_placed) {
+void SettleTensors(const std::vector<bool>& is_placed, ModelSpec& spec) {
   for (size_t i = 0; i < NumPlaces(spec); ++i) {
     const TensorPlace place = PlaceAt(i);
-    if (is_placed[i] || place.is_optional()) continue;
+    if (is_placed[i] || !UseOf(spec, place).always.Has(place.role)) continue;
     const std::string name = TensorName(place);
     ThrowBadModel(
         "tensor " + Quoted(name) +
             " is missing; the file is incomplete or holds no whole model, convert it again",
         {{"tensor", name}});
+  }
+  spec.tensors = {};
+  for (LayerSpec& layer : spec.layers) layer.tensors = {};
+  for (size_t i = 0; i < NumPlaces(spec); ++i) {
+    const TensorPlace place = PlaceAt(i);
+    if (is_placed[i]) UseOf(spec, place).always.Add(place.role);
   }
 }
 

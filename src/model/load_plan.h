@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,17 +16,26 @@
 
 namespace headlight {
 
+// What a tensor gives to one place of the model.
+struct LoadPart {
+  TensorPlace place;
+  PackedShape shape;  // matrices only: of each of n_matrices
+  size_t n_matrices = 1;
+  size_t n_floats = 0;  // vectors only
+  // Where its packed form goes; unused by rotary factors, which live in the spec.
+  size_t i_arena = 0;
+  size_t arena_offset = 0;  // a multiple of kAlignment
+
+  // Of the packed form.
+  size_t bytes() const;
+};
+
 struct LoadJob {
   std::string name;
   TensorType type = TensorType::kF32;
   uint64_t offset = 0;  // within the data section
   uint64_t file_bytes = 0;
-  std::optional<TensorPlace> place;  // nothing: skipped
-  PackedShape shape;                 // matrices only
-  size_t n_floats = 0;               // vectors only
-  // Where its packed form goes; unused by rotary factors, which live in the spec.
-  size_t i_arena = 0;
-  size_t arena_offset = 0;  // a multiple of kAlignment
+  std::vector<LoadPart> parts;  // in the order of its rows; none: skipped
 };
 
 struct LoadPlan {
@@ -41,9 +49,9 @@ struct LoadPlan {
 LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form,
                    std::vector<bool>& is_placed);
 
-// Throws Error(kBadModel) naming the first tensor that a complete model must have and that is not
-// placed.
-void RequireAllPlaced(const ModelSpec& spec, const std::vector<bool>& is_placed);
+// Once all headers are known: the spec's tensors become those that are placed. Throws
+// Error(kBadModel) naming the first one that a complete model must have and that is not.
+void SettleTensors(const std::vector<bool>& is_placed, ModelSpec& spec);
 
 }  // namespace headlight
 

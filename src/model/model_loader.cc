@@ -56,7 +56,11 @@ struct ModelLoader::Impl {
   size_t first_arena = 0;  // of the current shard, in model->storage
   uint64_t position = 0;   // bytes of the current shard's data section seen
   size_t i_job = 0;
-  Writer writer;  // of job i_job, once position has reached it
+  // Of that job, once position has reached it: which part and which of its matrices the writer is
+  // at.
+  size_t i_part = 0;
+  size_t i_matrix = 0;
+  Writer writer;
   bool writer_open = false;
   bool plans_only = false;  // SkipData() was called
   ContentHash content;
@@ -75,10 +79,11 @@ struct ModelLoader::Impl {
   std::shared_ptr<const Model> Finish();
   size_t AppendData(std::span<const uint8_t> bytes);
   size_t AppendToJob(std::span<const uint8_t> bytes);
-  void OpenJob(const LoadJob& job);
-  void CloseJob(const LoadJob& job);
-  uint8_t* ArenaPlace(const LoadJob& job);
-  void SetRopeFactors(const LoadJob& job);
+  void OpenWriter(const LoadJob& job);
+  bool CloseWriter(const LoadJob& job);
+  void ClosePart(const LoadPart& part);
+  uint8_t* ArenaPlace(const LoadPart& part);
+  void SetRopeFactors(TensorRole role);
   [[noreturn]] void ThrowIncomplete() const;
 
   // Runs a step; once one has failed, every later one fails the same way.
@@ -134,7 +139,7 @@ void ModelLoader::Impl::Plan() {
                         std::to_string(*n_tensors_claimed) + "; fetch the files again",
                     {{"key", "split.tensors.count"}});
     }
-    RequireAllPlaced(model->spec, is_placed);
+    SettleTensors(is_placed, model->spec);
   }
   state = State::kPlanned;
 }
@@ -176,7 +181,7 @@ void ModelLoader::Impl::Allocate() {
   model->storage.reserve(first_arena + plan.arena_bytes.size());
   for (const size_t n_bytes : plan.arena_bytes) model->storage.emplace_back(n_bytes);
   position = 0;
-  i_job = 0;
+  i_job = i_part = i_matrix = 0;
   writer_open = false;
   state = plan.jobs.empty() ? State::kShardDone : State::kData;
 }
@@ -227,12 +232,11 @@ size_t ModelLoader::Impl::AppendData(std::span<const uint8_t> bytes) {
 size_t ModelLoader::Impl::AppendToJob(std::span<const uint8_t> bytes) {
   const LoadJob& job = plan.jobs[i_job];
   try {
-    if (!writer_open) OpenJob(job);
+    if (!writer_open) OpenWriter(job);
     const size_t n = std::visit([&](auto& w) { return w.Append(bytes); }, writer);
     if (std::visit([](const auto& w) { return w.done(); }, writer)) {
-      CloseJob(job);
       writer_open = false;
-      ++i_job;
+      if (CloseWriter(job)) ++i_job;
     }
     return n;
   } catch (const Error& error) {
@@ -243,49 +247,59 @@ size_t ModelLoader::Impl::AppendToJob(std::span<const uint8_t> bytes) {
   }
 }
 
-uint8_t* ModelLoader::Impl::ArenaPlace(const LoadJob& job) {
-  return model->storage[first_arena + job.i_arena].data() + job.arena_offset;
+uint8_t* ModelLoader::Impl::ArenaPlace(const LoadPart& part) {
+  return model->storage[first_arena + part.i_arena].data() + part.arena_offset;
 }
 
-void ModelLoader::Impl::OpenJob(const LoadJob& job) {
+void ModelLoader::Impl::OpenWriter(const LoadJob& job) {
   writer_open = true;
-  if (!job.place) {
+  if (job.parts.empty()) {
     writer = Skipper{job.file_bytes};
     return;
   }
-  if (job.place->role == TensorRole::kRopeFactors) {
-    rope_factors.resize(job.n_floats);
-    writer = VectorWriter(job.type, job.n_floats, rope_factors.data());
-  } else if (job.place->is_vector()) {
-    writer = VectorWriter(job.type, job.n_floats, reinterpret_cast<float*>(ArenaPlace(job)));
+  const LoadPart& part = job.parts[i_part];
+  if (part.place.is_rope_factors()) {
+    rope_factors.resize(part.n_floats);
+    writer = VectorWriter(job.type, part.n_floats, rope_factors.data());
+  } else if (part.place.is_vector()) {
+    writer = VectorWriter(job.type, part.n_floats, reinterpret_cast<float*>(ArenaPlace(part)));
   } else {
-    writer = PackedWriter(job.type, job.shape, ArenaPlace(job));
+    writer = PackedWriter(job.type, part.shape, ArenaPlace(part) + i_matrix * part.shape.bytes);
   }
 }
 
-void ModelLoader::Impl::CloseJob(const LoadJob& job) {
-  if (!job.place) return;
-  if (job.place->role == TensorRole::kRopeFactors) {
-    SetRopeFactors(job);
-    return;
-  }
-  const uint8_t* data = ArenaPlace(job);
-  if (job.place->is_vector()) {
-    VectorSlot(*model, *job.place) = reinterpret_cast<const float*>(data);
-  } else {
-    MatrixSlot(*model, *job.place) = {job.shape, data};
-  }
+// Goes on to the next matrix or part; returns whether the tensor is complete.
+bool ModelLoader::Impl::CloseWriter(const LoadJob& job) {
+  if (job.parts.empty()) return true;
+  if (++i_matrix < job.parts[i_part].n_matrices) return false;
+  i_matrix = 0;
+  ClosePart(job.parts[i_part]);
+  if (++i_part < job.parts.size()) return false;
+  i_part = 0;
+  return true;
 }
 
-void ModelLoader::Impl::SetRopeFactors(const LoadJob& job) {
-  for (size_t i = 0; i < job.n_floats; ++i) {
+void ModelLoader::Impl::ClosePart(const LoadPart& part) {
+  if (part.place.is_rope_factors()) return SetRopeFactors(part.place.role);
+  const uint8_t* data = ArenaPlace(part);
+  const WeightSlot slot = SlotOf(*model, part.place);
+  if (auto* const* matrix = std::get_if<PackedMatrix*>(&slot)) **matrix = {part.shape, data};
+  if (auto* const* stack = std::get_if<PackedStack*>(&slot)) **stack = {part.shape, data};
+  if (auto* const* vector = std::get_if<const float**>(&slot))
+    **vector = reinterpret_cast<const float*>(data);
+}
+
+void ModelLoader::Impl::SetRopeFactors(TensorRole role) {
+  for (size_t i = 0; i < rope_factors.size(); ++i) {
     if (rope_factors[i] > 0.0f) continue;
     ThrowBadModel("factor " + std::to_string(i) + " is " + std::to_string(rope_factors[i]) +
                       ", expected a number above 0; the file is damaged, fetch or convert it again",
                   {{"row", "0"}, {"column", std::to_string(i)}});
   }
+  const bool is_long = role == TensorRole::kRopeFactorsLong;
   for (LayerSpec& layer : model->spec.layers) {
-    if (layer.rope.style != RopeStyle::kNone) layer.rope.freq_factors = rope_factors;
+    if (layer.rope.style == RopeStyle::kNone) continue;
+    (is_long ? layer.rope.long_factors : layer.rope.freq_factors) = rope_factors;
   }
 }
 

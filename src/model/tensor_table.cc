@@ -1,21 +1,16 @@
 #include "model/tensor_table.h"
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "gguf/gguf_error.h"
-#include "model/arch_table.h"
+#include "model/tensor_rows.h"
 
 namespace headlight {
 namespace {
-
-// By TensorRole. Per-layer names follow "blk.<layer>.".
-constexpr std::string_view kRoleNames[kRoles] = {
-    "token_embd.weight",  "output.weight",   "output_norm.weight", "rope_freqs.weight",
-    "attn_norm.weight",   "attn_q.weight",   "attn_k.weight",      "attn_v.weight",
-    "attn_output.weight", "ffn_norm.weight", "ffn_gate.weight",    "ffn_up.weight",
-    "ffn_down.weight",
-};
 
 constexpr std::string_view kLayerPrefix = "blk.";
 
@@ -33,6 +28,7 @@ constexpr Mechanism kMechanisms[] = {
     {".bias", "biases"},
     {"_exps", "a mixture of experts"},
     {"ffn_gate_inp", "a mixture of experts"},
+    {"exp_probs", "a mixture of experts"},
     {"_shexp", "shared experts"},
     {"attn_q_norm", "normalised queries (QK-norm)"},
     {"attn_k_norm", "normalised keys (QK-norm)"},
@@ -41,6 +37,10 @@ constexpr Mechanism kMechanisms[] = {
     {"attn_gate", "an attention output gate"},
     {"post_", "norms after a block"},
     {"_norm_2", "a second norm"},
+    {"token_embd_norm", "normalised embeddings"},
+    {"_a_mqa", "latent attention"},
+    {"attn_q_a", "latent attention"},
+    {"attn_kv_", "latent attention"},
     {"rope_factors_", "LongRoPE factors"},
     {"rope_freqs", "rotary factors, which this architecture does not define"},
     {"lora_", "a LoRA adapter"},
@@ -86,31 +86,130 @@ std::optional<LayerName> SplitLayerName(std::string_view name) {
                    {{"tensor", tensor.name}});
 }
 
-std::optional<TensorRole> FindRole(std::string_view name, size_t first, size_t last) {
-  for (size_t i = first; i < last; ++i) {
-    if (kRoleNames[i] == name) return static_cast<TensorRole>(i);
+// Roles of one name among those that the spec knows.
+template <typename Row>
+std::vector<TensorRole> FindRoles(std::span<const Row> rows, const TensorUse& use,
+                                  std::string_view name) {
+  std::vector<TensorRole> roles;
+  for (const Row& row : rows) {
+    if (row.name == name && use.Has(row.role)) roles.push_back(row.role);
   }
-  return std::nullopt;
+  return roles;
 }
 
-void CheckShape(const ModelSpec& spec, const TensorPlace& place, const GgufTensor& tensor) {
-  const TensorShape want = ExpectedShape(spec, place);
-  const uint64_t dims[] = {want.n_cols, want.n_rows};
-  if (tensor.dims[0] == dims[0] && tensor.dims[1] == dims[1] && tensor.dims[2] == 1 &&
-      tensor.dims[3] == 1)
-    return;
+uint64_t TotalRows(const ModelSpec& spec, const std::vector<TensorPlace>& places) {
+  uint64_t n_rows = 0;
+  for (const TensorPlace& place : places) {
+    n_rows += places[0].is_vector() ? ExpectedShape(spec, place).n_cols
+                                    : ExpectedShape(spec, place).n_rows;
+  }
+  return n_rows;
+}
+
+// The dims of a tensor that fills these places: matrices are joined by rows, vectors end to end.
+struct ExpectedDims {
+  uint64_t dims[3] = {1, 1, 1};
+  size_t n_dims = 0;
+};
+ExpectedDims DimsOf(const ModelSpec& spec, const std::vector<TensorPlace>& places) {
+  const TensorShape shape = ExpectedShape(spec, places[0]);
+  ExpectedDims out{{shape.n_cols, shape.n_rows, shape.n_matrices}, 0};
+  if (places.size() > 1) out.dims[places[0].is_vector() ? 0 : 1] = TotalRows(spec, places);
+  out.n_dims = places[0].is_vector() ? 1 : 2;
+  for (size_t i = 1; i < 3; ++i) {
+    if (out.dims[i] > 1) out.n_dims = std::max(out.n_dims, i + 1);
+  }
+  return out;
+}
+
+bool Fits(const ExpectedDims& want, const GgufTensor& tensor) {
+  return tensor.dims[0] == want.dims[0] && tensor.dims[1] == want.dims[1] &&
+         tensor.dims[2] == want.dims[2] && tensor.dims[3] == 1;
+}
+
+void CheckShape(const ModelSpec& spec, const std::vector<TensorPlace>& places,
+                const GgufTensor& tensor) {
+  const ExpectedDims want = DimsOf(spec, places);
+  if (Fits(want, tensor)) return;
   ThrowBadModel("tensor " + Quoted(tensor.name) + " has shape " +
                     ShapeText({tensor.dims, tensor.n_dims}) + ", the model's keys ask for " +
-                    ShapeText({dims, place.is_vector() ? size_t{1} : size_t{2}}) +
+                    ShapeText({want.dims, want.n_dims}) +
                     " (row length first); convert the model again",
                 {{"tensor", tensor.name}});
 }
 
+// Tensors that hold several weights of a layer, and where.
+struct JoinedName {
+  std::string_view name;
+  TensorRole roles[3];
+  size_t n_roles;
+};
+constexpr JoinedName kJoinedNames[] = {
+    {"attn_qkv.weight", {TensorRole::kQ, TensorRole::kK, TensorRole::kV}, 3},
+    {"attn_qkv.bias", {TensorRole::kQBias, TensorRole::kKBias, TensorRole::kVBias}, 3},
+    {"ffn_up.weight", {TensorRole::kGate, TensorRole::kUp}, 2},
+};
+
+// The places of a joined tensor of this layer; none if the name is no such name, or the layer has
+// not all of them, or the rows are those of a single weight.
+std::vector<TensorPlace> FindJoined(const ModelSpec& spec, size_t layer, std::string_view name,
+                                    const GgufTensor& tensor) {
+  const TensorUse& use = spec.layers[layer].tensors;
+  for (const JoinedName& joined : kJoinedNames) {
+    if (joined.name != name) continue;
+    std::vector<TensorPlace> places;
+    for (size_t i = 0; i < joined.n_roles; ++i) {
+      if (use.Has(joined.roles[i])) places.push_back({joined.roles[i], layer});
+    }
+    if (places.size() != joined.n_roles) continue;
+    const bool is_only_name = FindRoles(LayerTensorRows(), use, name).empty();
+    if (is_only_name || Fits(DimsOf(spec, places), tensor)) return places;
+  }
+  return {};
+}
+
+// Where several roles share a name, their shapes differ.
+TensorPlace ChooseByShape(const ModelSpec& spec, const std::vector<TensorRole>& roles, size_t layer,
+                          const GgufTensor& tensor) {
+  for (const TensorRole role : roles) {
+    if (Fits(DimsOf(spec, {{role, layer}}), tensor)) return {role, layer};
+  }
+  return {roles[0], layer};
+}
+
+const LayerTensorRow& LayerRow(TensorRole role) {
+  return LayerTensorRows()[static_cast<size_t>(role) - kModelRoles];
+}
+const ModelTensorRow& ModelRow(TensorRole role) {
+  return ModelTensorRows()[static_cast<size_t>(role)];
+}
+
+template <typename Owner>
+WeightSlot SlotIn(Owner& owner, const OwnerSlot<Owner>& slot) {
+  if (const auto* matrix = std::get_if<PackedMatrix Owner::*>(&slot)) return &(owner.**matrix);
+  if (const auto* stack = std::get_if<PackedStack Owner::*>(&slot)) return &(owner.**stack);
+  if (const auto* norm = std::get_if<NormSlot<Owner>>(&slot)) {
+    return &(owner.*(norm->norm).*(norm->half));
+  }
+  if (const auto* vector = std::get_if<const float * Owner::*>(&slot)) return &(owner.**vector);
+  return static_cast<const float**>(nullptr);
+}
+
+template <typename Owner>
+bool IsVector(const OwnerSlot<Owner>& slot) {
+  return !std::holds_alternative<PackedMatrix Owner::*>(slot) &&
+         !std::holds_alternative<PackedStack Owner::*>(slot);
+}
+
 }  // namespace
 
+bool TensorPlace::is_rope_factors() const {
+  return role == TensorRole::kRopeFactors || role == TensorRole::kRopeFactorsShort ||
+         role == TensorRole::kRopeFactorsLong;
+}
+
 bool TensorPlace::is_vector() const {
-  return role == TensorRole::kOutputNorm || role == TensorRole::kRopeFactors ||
-         role == TensorRole::kAttentionNorm || role == TensorRole::kFeedForwardNorm;
+  return is_per_layer() ? IsVector(LayerRow(role).slot) : IsVector(ModelRow(role).slot);
 }
 
 size_t TensorPlace::index() const {
@@ -129,97 +228,66 @@ TensorPlace PlaceAt(size_t index) {
   return {static_cast<TensorRole>(kModelRoles + i % kLayerRoles), i / kLayerRoles};
 }
 
+const TensorUse& UseOf(const ModelSpec& spec, const TensorPlace& place) {
+  return place.is_per_layer() ? spec.layers[place.layer].tensors : spec.tensors;
+}
+
+TensorUse& UseOf(ModelSpec& spec, const TensorPlace& place) {
+  return place.is_per_layer() ? spec.layers[place.layer].tensors : spec.tensors;
+}
+
 std::string TensorName(const TensorPlace& place) {
-  const std::string name(kRoleNames[static_cast<size_t>(place.role)]);
-  return place.is_per_layer() ? std::string(kLayerPrefix) + std::to_string(place.layer) + "." + name
-                              : name;
+  if (!place.is_per_layer()) return std::string(ModelRow(place.role).name);
+  return std::string(kLayerPrefix) + std::to_string(place.layer) + "." +
+         std::string(LayerRow(place.role).name);
 }
 
 TensorShape ExpectedShape(const ModelSpec& spec, const TensorPlace& place) {
-  const LayerSpec& layer = spec.layers[place.layer];
-  switch (place.role) {
-    case TensorRole::kEmbedding:
-    case TensorRole::kHead:
-      return {spec.vocab_size, spec.d_model};
-    case TensorRole::kOutputNorm:
-    case TensorRole::kAttentionNorm:
-    case TensorRole::kFeedForwardNorm:
-      return {1, spec.d_model};
-    case TensorRole::kRopeFactors:
-      return {1, layer.rope.n_rot / 2};
-    case TensorRole::kQ:
-      return {layer.heads.q_width(), spec.d_model};
-    case TensorRole::kK:
-      return {layer.heads.k_width(), spec.d_model};
-    case TensorRole::kV:
-      return {layer.heads.v_width(), spec.d_model};
-    case TensorRole::kAttentionOutput:
-      return {spec.d_model, layer.heads.out_width()};
-    case TensorRole::kGate:
-    case TensorRole::kUp:
-      return {layer.d_ff, spec.d_model};
-    case TensorRole::kDown:
-      return {spec.d_model, layer.d_ff};
-  }
-  return {};
+  return place.is_per_layer() ? LayerRow(place.role).shape(spec, spec.layers[place.layer])
+                              : ModelRow(place.role).shape(spec);
 }
 
-std::optional<TensorPlace> FindPlace(const ModelSpec& spec, const GgufTensor& tensor) {
-  TensorPlace place;
+double ParametersUsed(const ModelSpec& spec) {
+  double total = static_cast<double>(spec.vocab_size) * static_cast<double>(spec.d_model);
+  for (size_t i = kModelRoles; i < NumPlaces(spec); ++i) {
+    const TensorPlace place = PlaceAt(i);
+    if (place.is_vector() || !UseOf(spec, place).always.Has(place.role)) continue;
+    const TensorShape shape = ExpectedShape(spec, place);
+    const ExpertsSpec& experts = spec.layers[place.layer].experts;
+    const bool is_expert = experts.n != 0 && shape.n_matrices == experts.n;
+    total += static_cast<double>(shape.n_rows) * static_cast<double>(shape.n_cols) *
+             static_cast<double>(is_expert ? experts.n_used : shape.n_matrices);
+  }
+  return total;
+}
+
+std::vector<TensorPlace> FindPlaces(const ModelSpec& spec, const GgufTensor& tensor) {
+  std::vector<TensorPlace> places;
+  const size_t n_layers = spec.layers.size();
   if (const auto layer_name = SplitLayerName(tensor.name)) {
+    const auto [layer, rest] = *layer_name;
     for (const std::string_view ignored : kIgnoredLayerTensors) {
-      if (layer_name->rest == ignored) return std::nullopt;
+      if (rest == ignored) return {};
     }
-    const auto role = FindRole(layer_name->rest, kModelRoles, kRoles);
-    if (!role || layer_name->layer >= spec.layers.size())
-      ThrowUnknownTensor(tensor, spec.layers.size());
-    place = {*role, layer_name->layer};
+    if (layer >= n_layers) ThrowUnknownTensor(tensor, n_layers);
+    places = FindJoined(spec, layer, rest, tensor);
+    if (places.empty()) {
+      const auto roles = FindRoles(LayerTensorRows(), spec.layers[layer].tensors, rest);
+      if (roles.empty()) ThrowUnknownTensor(tensor, n_layers);
+      places = {ChooseByShape(spec, roles, layer, tensor)};
+    }
   } else {
-    const auto role = FindRole(tensor.name, 0, kModelRoles);
-    const ArchRow* arch = FindArchitecture(spec.architecture);
-    const bool has_factors = arch != nullptr && arch->has_rope_factors;
-    if (!role || (*role == TensorRole::kRopeFactors && !has_factors))
-      ThrowUnknownTensor(tensor, spec.layers.size());
-    place = {*role, 0};
+    const auto roles = FindRoles(ModelTensorRows(), spec.tensors, tensor.name);
+    if (roles.empty()) ThrowUnknownTensor(tensor, n_layers);
+    places = {{roles[0], 0}};
   }
-  CheckShape(spec, place, tensor);
-  return place;
+  CheckShape(spec, places, tensor);
+  return places;
 }
 
-PackedMatrix& MatrixSlot(Model& model, const TensorPlace& place) {
-  LayerWeights& layer = model.layers[place.layer];
-  switch (place.role) {
-    case TensorRole::kHead:
-      return model.head;
-    case TensorRole::kQ:
-      return layer.w_q;
-    case TensorRole::kK:
-      return layer.w_k;
-    case TensorRole::kV:
-      return layer.w_v;
-    case TensorRole::kAttentionOutput:
-      return layer.w_o;
-    case TensorRole::kGate:
-      return layer.w_gate;
-    case TensorRole::kUp:
-      return layer.w_up;
-    case TensorRole::kDown:
-      return layer.w_down;
-    default:
-      return model.embedding;
-  }
-}
-
-const float*& VectorSlot(Model& model, const TensorPlace& place) {
-  LayerWeights& layer = model.layers[place.layer];
-  switch (place.role) {
-    case TensorRole::kAttentionNorm:
-      return layer.attention_norm;
-    case TensorRole::kFeedForwardNorm:
-      return layer.feed_forward_norm;
-    default:
-      return model.output_norm;
-  }
+WeightSlot SlotOf(Model& model, const TensorPlace& place) {
+  if (place.is_per_layer()) return SlotIn(model.layers[place.layer], LayerRow(place.role).slot);
+  return SlotIn(model, ModelRow(place.role).slot);
 }
 
 }  // namespace headlight

@@ -20,6 +20,17 @@ void CheckPositive(const char* name, double value) {
               {{"option", name}, {"value", std::to_string(value)}});
 }
 
+void CheckFactors(const char* name, const std::vector<float>& factors, size_t n_rot) {
+  if (factors.empty()) return;
+  if (factors.size() != n_rot / 2) {
+    throw Error(ErrorCode::kBadOption,
+                "rope " + std::string(name) + " has " + std::to_string(factors.size()) +
+                    " entries; n_rot / 2 = " + std::to_string(n_rot / 2) + " are needed",
+                {{"option", name}, {"value", std::to_string(factors.size())}});
+  }
+  for (const float factor : factors) CheckPositive(name, factor);
+}
+
 void CheckRopeSpec(const RopeSpec& spec) {
   if (spec.style == RopeStyle::kNone) return;
   if (spec.n_rot % 2 != 0) {
@@ -30,14 +41,13 @@ void CheckRopeSpec(const RopeSpec& spec) {
   }
   CheckPositive("freq_base", spec.freq_base);
   CheckPositive("linear_scale", spec.linear_scale);
-  if (spec.freq_factors.empty()) return;
-  if (spec.freq_factors.size() != spec.n_rot / 2) {
-    throw Error(ErrorCode::kBadOption,
-                "rope freq_factors has " + std::to_string(spec.freq_factors.size()) +
-                    " entries; n_rot / 2 = " + std::to_string(spec.n_rot / 2) + " are needed",
-                {{"option", "freq_factors"}, {"value", std::to_string(spec.freq_factors.size())}});
-  }
-  for (const float factor : spec.freq_factors) CheckPositive("freq_factors", factor);
+  CheckPositive("factor", spec.factor);
+  CheckPositive("magnitude", spec.magnitude);
+  CheckFactors("freq_factors", spec.freq_factors, spec.n_rot);
+  CheckFactors("long_factors", spec.long_factors, spec.n_rot);
+  const bool needs_original = spec.scaling == RopeScaling::kDynamicNtk ||
+                              spec.scaling == RopeScaling::kYarn || !spec.long_factors.empty();
+  if (needs_original) CheckPositive("n_ctx_original", static_cast<double>(spec.n_ctx_original));
 }
 
 // One pair by the angle whose cosine is c and sine is s. The vectors below do the same operations
@@ -85,21 +95,10 @@ void RotateHalfSplit(const float* c, const float* s, size_t n_half, float* x) {
 
 }  // namespace
 
-std::vector<double> RopeFrequencies(const RopeSpec& spec) {
-  const size_t n_half = HalfOf(spec);
-  std::vector<double> frequencies(n_half);
-  for (size_t i = 0; i < n_half; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(spec.n_rot);
-    const double factor = spec.freq_factors.empty() ? 1.0 : spec.freq_factors[i];
-    frequencies[i] = std::pow(spec.freq_base, exponent) / spec.linear_scale / factor;
-  }
-  return frequencies;
-}
-
 RopeTable::RopeTable(const RopeSpec& spec, size_t n_ctx)
-    : style_(spec.style), n_half_(HalfOf(spec)) {
+    : style_(spec.style), n_half_(HalfOf(spec)), magnitude_(spec.magnitude) {
   CheckRopeSpec(spec);
-  frequencies_ = RopeFrequencies(spec);
+  frequencies_ = RopeFrequencies(spec, n_ctx);
   if (n_half_ != 0 && n_ctx > std::numeric_limits<size_t>::max() / n_half_) {
     throw Error(ErrorCode::kOutOfMemory, "rope tables for n_ctx = " + std::to_string(n_ctx) +
                                              " do not fit in memory; use a smaller n_ctx");
@@ -119,8 +118,8 @@ void RopeTable::Ensure(size_t n_pos) noexcept {
     float* c = cos_.data() + n_filled_ * n_half_;
     float* s = sin_.data() + n_filled_ * n_half_;
     for (size_t i = 0; i < n_half_; ++i) {
-      c[i] = static_cast<float>(std::cos(pos * frequencies_[i]));
-      s[i] = static_cast<float>(std::sin(pos * frequencies_[i]));
+      c[i] = static_cast<float>(magnitude_ * std::cos(pos * frequencies_[i]));
+      s[i] = static_cast<float>(magnitude_ * std::sin(pos * frequencies_[i]));
     }
   }
 }

@@ -14,7 +14,7 @@ import {
   familyNames,
   fedTokens,
   goldenOf,
-  kMaxLogDifference,
+  maxLogDifference,
 } from '../families/agreement.js';
 import { makeFamily } from '../families/make_family.mjs';
 import { isInstalled, openTab } from './support/browsers.js';
@@ -81,7 +81,7 @@ describe.skipIf(skip)(`families in the relaxed module${why}`, () => {
     for (const [i, row] of rows.entries()) {
       const found = agreement(logits[i] ?? [], row);
       expect(found.sameTop).toBe(true);
-      expect(found.maxDifference).toBeLessThan(kMaxLogDifference[cache]);
+      expect(found.maxDifference).toBeLessThan(maxLogDifference(name, cache));
     }
   });
 });

@@ -42,15 +42,15 @@ std::vector<float> WeightsOf(const Model& model, std::string_view tensor) {
     const TensorPlace place = PlaceAt(i);
     if (TensorName(place) != tensor) continue;
     if (place.role == TensorRole::kRopeFactors) return model.spec.layers[0].rope.freq_factors;
+    if (!UseOf(model.spec, place).Has(place.role)) continue;
     const TensorShape shape = ExpectedShape(model.spec, place);
     std::vector<float> values(shape.n_rows * shape.n_cols);
-    Model& slots = const_cast<Model&>(model);  // MatrixSlot serves the loader; only read here
-    if (place.is_vector()) {
-      const float* vector = VectorSlot(slots, place);
-      std::copy_n(vector, values.size(), values.begin());
+    const WeightSlot slot = SlotOf(const_cast<Model&>(model), place);  // only read here
+    if (auto* const* vector = std::get_if<const float**>(&slot)) {
+      std::copy_n(**vector, values.size(), values.begin());
       return values;
     }
-    const PackedMatrix& matrix = MatrixSlot(slots, place);
+    const PackedMatrix& matrix = *std::get<PackedMatrix*>(slot);
     REQUIRE(matrix.shape.n_rows == shape.n_rows);
     REQUIRE(matrix.shape.n_cols == shape.n_cols);
     for (size_t row = 0; row < shape.n_rows; ++row) {

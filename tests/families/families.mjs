@@ -40,7 +40,7 @@ const widths = ({ dqk, dv }) => [
 const rotary = (n) => ['rope.dimension_count', u32, n];
 
 const preNorm = (s) => [norm('attn_norm', s.d), norm('ffn_norm', s.d)];
-const untied = (s) => tensor('output', [s.d, s.vocab], { gain: 2 });
+const untied = (s, gain = 2) => tensor('output', [s.d, s.vocab], { gain });
 const outputNorm = (s, options) => norm('output_norm', s.d, options);
 
 function family(settings, build) {
@@ -75,13 +75,14 @@ const phi3 = (original, nCtx) =>
     ],
     top: [
       outputNorm(s),
-      untied(s),
+      // Small: llama.cpp's rounding of queries and weights to f16 must stay below the bound.
+      untied(s, 0.7),
       tensor('rope_factors_long', [s.dqk / 2], { values: longFactors }),
       tensor('rope_factors_short', [s.dqk / 2], { values: shortFactors }),
     ],
     block: () => [
       ...preNorm(s),
-      ...fusedAttention(s),
+      ...fusedAttention(s, { gain: 1.1 }),
       tensor('ffn_up', [s.d, 2 * s.ff]),
       tensor('ffn_down', [s.ff, s.d]),
     ],
@@ -208,13 +209,13 @@ export const families = {
     { arch: 'gptneox', dqk: 16 },
     {
       keys: [theta(10000), rotary(8), ['use_parallel_residual', bool, true]],
-      top: (s) => [untied(s)],
+      top: (s) => [untied(s, 1.5)],
     },
   ),
   smollm3: llamaLike({ arch: 'smollm3', layers: 5 }),
   olmo2: family({ arch: 'olmo2' }, (s) => ({
     keys: [rms, theta(10000), rotary(s.dqk)],
-    top: [outputNorm(s), untied(s)],
+    top: [outputNorm(s), untied(s, 1.5)],
     block: () => [
       ...attention(s),
       ...sandwich(s),
@@ -225,7 +226,7 @@ export const families = {
   })),
   stablelm: family({ arch: 'stablelm' }, (s) => ({
     keys: [layerNorm, theta(10000), rotary(8), ['use_parallel_residual', bool, true]],
-    top: [outputNorm(s, { bias: true }), untied(s)],
+    top: [outputNorm(s, { bias: true }), untied(s, 1.5)],
     block: () => [
       norm('attn_norm', s.d, { bias: true }),
       norm('ffn_norm', s.d, { bias: true }),

@@ -28,10 +28,13 @@ export function attention({ d, heads, kv, dqk, dv }, { qkvBias = false, outBias 
   ];
 }
 
-export function fusedAttention({ d, heads, kv, dqk, dv }, { bias: withBias = false } = {}) {
+export function fusedAttention(
+  { d, heads, kv, dqk, dv },
+  { bias: withBias = false, gain = kQueryGain } = {},
+) {
   const rows = heads * dqk + kv * (dqk + dv);
   return [
-    tensor('attn_qkv', [d, rows], { gain: kQueryGain }),
+    tensor('attn_qkv', [d, rows], { gain }),
     tensor('attn_output', [heads * dv, d]),
     ...(withBias ? [bias('attn_qkv', [rows]), bias('attn_output', [d])] : []),
   ];

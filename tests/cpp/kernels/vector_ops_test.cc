@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/activation.h"
 #include "kernels/random_matrix.h"
 
 namespace headlight {
@@ -54,7 +55,8 @@ TEST_CASE("AddTo: adds element by element and nothing beyond") {
 }
 
 TEST_CASE(
-    "SiluMul: equals the double reference, in place too, and is finite for all finite gates") {
+    "ActivateMul: SiLU equals the double reference, in place too, and is finite for all finite "
+    "gates") {
   for (const size_t n : kWidths) {
     auto gate = test::RandomFloats(n, 8.0f, 65);
     const auto up = test::RandomFloats(n, 1.0f, 66);
@@ -67,7 +69,7 @@ TEST_CASE(
       gate[5] = -1e37f;
     }
     std::vector<float> y(n);
-    SiluMul(gate.data(), up.data(), n, y.data());
+    ActivateMul(Activation::kSilu, gate.data(), up.data(), n, y.data());
     for (size_t i = 0; i < n; ++i) {
       const double g = static_cast<double>(gate[i]);
       const double expected = g / (1.0 + std::exp(-g)) * static_cast<double>(up[i]);
@@ -77,7 +79,7 @@ TEST_CASE(
       CHECK(std::fabs(static_cast<double>(y[i]) - expected) <= tolerance);
       CHECK(std::isfinite(y[i]));
     }
-    SiluMul(gate.data(), up.data(), n, gate.data());
+    ActivateMul(Activation::kSilu, gate.data(), up.data(), n, gate.data());
     CHECK(gate == y);
   }
 }

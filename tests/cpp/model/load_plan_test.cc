@@ -34,7 +34,7 @@ GgufReader HeaderOf(const ModelSpec& spec, TensorType matrix_type) {
   uint64_t offset = 0;
   for (size_t i = 0; i < NumPlaces(spec); ++i) {
     const TensorPlace place = PlaceAt(i);
-    if (place.is_optional()) continue;
+    if (!UseOf(spec, place).always.Has(place.role)) continue;
     const TensorShape shape = ExpectedShape(spec, place);
     GgufTensorEntry entry;
     entry.name = TensorName(place);
@@ -64,10 +64,11 @@ TEST_CASE("load_plan: blocks of bounded size that hold every tensor, aligned and
   std::vector<std::vector<std::pair<size_t, size_t>>> used(plan.arena_bytes.size());
   size_t total = 0;
   for (const LoadJob& job : plan.jobs) {
-    const size_t n_bytes = job.n_floats > 0 ? job.n_floats * sizeof(float) : job.shape.bytes;
-    CHECK(job.arena_offset % kAlignment == 0);
-    CHECK(job.arena_offset + n_bytes <= plan.arena_bytes[job.i_arena]);
-    used[job.i_arena].emplace_back(job.arena_offset, n_bytes);
+    REQUIRE(job.parts.size() == 1);
+    const LoadPart& part = job.parts[0];
+    CHECK(part.arena_offset % kAlignment == 0);
+    CHECK(part.arena_offset + part.bytes() <= plan.arena_bytes[part.i_arena]);
+    used[part.i_arena].emplace_back(part.arena_offset, part.bytes());
   }
   for (size_t a = 0; a < used.size(); ++a) {
     CHECK(plan.arena_bytes[a] <= size_t{256} << 20);
@@ -84,10 +85,11 @@ TEST_CASE("load_plan: a matrix larger than a block has one of its own") {
   const LoadPlan plan = Plan(WideSpec(1, 4096, 65536), TensorType::kF16);  // 512 MiB each
   size_t n_large = 0;
   for (const LoadJob& job : plan.jobs) {
-    if (job.shape.bytes <= size_t{256} << 20) continue;
+    const LoadPart& part = job.parts[0];
+    if (part.bytes() <= size_t{256} << 20) continue;
     ++n_large;
-    CHECK(job.arena_offset == 0);
-    CHECK(plan.arena_bytes[job.i_arena] == job.shape.bytes);
+    CHECK(part.arena_offset == 0);
+    CHECK(plan.arena_bytes[part.i_arena] == part.bytes());
   }
   CHECK(n_large == 3);
 }

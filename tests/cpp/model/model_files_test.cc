@@ -134,8 +134,8 @@ TEST_CASE(
   };
   const Vocabulary files[] = {
       {"tokenizers/ggml-vocab-llama-spm.gguf", 32000, true},
-      {"tokenizers/ggml-vocab-phi-3.gguf", 32064, false},
-      {"tokenizers/ggml-vocab-gpt-2.gguf", 50257, false},
+      {"tokenizers/ggml-vocab-phi-3.gguf", 32064, true},
+      {"tokenizers/ggml-vocab-gpt-2.gguf", 50257, true},
       {"tokenizers/ggml-vocab-falcon.gguf", 65024, false},
       {"tokenizers/ggml-vocab-deepseek-llm.gguf", 102400, true},  // its architecture key says llama
   };

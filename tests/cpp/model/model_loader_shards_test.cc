@@ -83,7 +83,7 @@ TEST_CASE("model_loader: files of a split model that do not fit together are ref
       {"count beyond all reason", [&](auto& f) { f[0].Raw("split.count", 2, u16(65535)); },
        ErrorCode::kBadModel, "at most 1000"},
       {"a tensor in two files", [](auto& f) { f[2].Tensor(f[1].tensor("blk.0.ffn_norm.weight")); },
-       ErrorCode::kBadModel, "occurs in two"},
+       ErrorCode::kBadModel, "in two files of the split model"},
       {"a tensor in none", [](auto& f) { f[1].RemoveTensor("blk.0.ffn_norm.weight"); },
        ErrorCode::kBadModel, "19 tensors"},
       {"not the number of tensors", [](auto& f) { f[0].Uint("split.tensors.count", 99); },

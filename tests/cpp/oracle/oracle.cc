@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/tensor_table.h"
+#include "oracle/oracle_ops.h"
 #include "quant/packed.h"
 
 namespace headlight {
 namespace {
 
-using Vector = std::vector<double>;
+using namespace oracle;
+using Role = TensorRole;
 
 Matrix Decode(const PackedMatrix& packed) {
   Matrix matrix;
@@ -22,162 +25,240 @@ Matrix Decode(const PackedMatrix& packed) {
   return matrix;
 }
 
-Vector Rounded(OracleRounding rounding, Vector x) {
-  if (rounding == OracleRounding::kNone) return x;
-  constexpr size_t kBlock = 32;
-  constexpr size_t kHalf = 16;
-  const Vector exact = x;
-  const auto largest = [&](size_t begin, size_t n) {
-    double max = 0.0;
-    for (size_t i = begin; i < std::min(begin + n, x.size()); ++i)
-      max = std::max(max, std::abs(exact[i]));
-    return max;
-  };
-  for (size_t begin = 0; begin < x.size(); begin += kHalf) {
-    const double max = largest(begin / kBlock * kBlock, kBlock);
-    if (max == 0.0) continue;
-    const double sixteenths = std::max(1.0, std::ceil(largest(begin, kHalf) / max * 16.0));
-    const double step = max / 127.0 * sixteenths / 16.0;
-    for (size_t i = begin; i < std::min(begin + kHalf, x.size()); ++i) {
-      x[i] = std::nearbyint(exact[i] / step) * step;
-    }
+// One layer of a model, or the whole of it but the layers, with what its formulas need at hand.
+class Part {
+ public:
+  Part(const OracleModel& model, const OracleWeights& weights, OracleRounding rounding)
+      : model_(model), weights_(weights), rounding_(rounding) {}
+
+  bool Has(Role role) const { return weights_.contains(role); }
+  const Matrix& At(Role role, size_t i = 0) const { return weights_.at(role)[i]; }
+  // A vector, or nothing.
+  Vector VectorOf(Role role) const { return Has(role) ? At(role).values : Vector(); }
+  Vector Times(Role role, const Vector& x, size_t i = 0) const {
+    return MatVec(At(role, i), Rounded(rounding_, x));
+  }
+  void AddBias(Role role, Vector& x) const {
+    if (Has(role)) AddTo(At(role).values, x);
+  }
+  // x normalised, or as it is where there is no such norm.
+  Vector Normed(Role weight, Role bias, const Vector& x) const {
+    if (!Has(weight)) return x;
+    return Norm(model_.spec.norm, eps(), x, VectorOf(weight),
+                bias == weight ? Vector() : VectorOf(bias));
+  }
+  double eps() const { return static_cast<double>(model_.spec.norm_eps); }
+  OracleRounding rounding() const { return rounding_; }
+  const ModelSpec& spec() const { return model_.spec; }
+
+ private:
+  const OracleModel& model_;
+  const OracleWeights& weights_;
+  OracleRounding rounding_;
+};
+
+struct Attention {
+  const LayerSpec& layer;
+  const Part& part;
+  size_t n_ctx;
+  std::vector<Vector> keys, values;
+};
+
+// QK-norm of all heads.
+void NormHeads(const Attention& a, Role role, size_t n_heads, Vector& x) {
+  if (!a.part.Has(role)) return;
+  const Vector weights = a.part.VectorOf(role);
+  const size_t d = a.layer.qk_norm == QkNorm::kRow ? x.size() : a.layer.heads.d_qk;
+  for (size_t begin = 0; begin < x.size(); begin += d) {
+    const auto from = [&](const Vector& v, size_t at) {
+      return Vector(v.begin() + static_cast<std::ptrdiff_t>(at),
+                    v.begin() + static_cast<std::ptrdiff_t>(at + d));
+    };
+    const size_t own = weights.size() == n_heads * d ? begin : 0;
+    const Vector y = Norm(a.part.spec().norm, a.part.eps(), from(x, begin), from(weights, own), {});
+    std::copy(y.begin(), y.end(), x.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+}
+
+// Queries, keys or values of a token.
+Vector Project(const Attention& a, Role matrix, Role bias, const Vector& h) {
+  Vector x = a.part.Times(matrix, h);
+  a.part.AddBias(bias, x);
+  const double limit = static_cast<double>(a.layer.qkv_clamp);
+  if (limit != 0.0) {
+    for (double& value : x) value = std::clamp(value, -limit, limit);
   }
   return x;
 }
 
-Vector MatVec(const Matrix& w, const Vector& x) {
-  Vector y(w.n_rows, 0.0);
-  for (size_t i = 0; i < w.n_rows; ++i) {
-    for (size_t j = 0; j < w.n_cols; ++j) y[i] += w.row(i)[j] * x[j];
-  }
-  return y;
-}
-
-Vector RmsNorm(const Vector& x, const Vector& weight, double eps) {
-  double mean_square = 0.0;
-  for (const double value : x) mean_square += value * value / static_cast<double>(x.size());
-  Vector y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean_square + eps) * weight[i];
-  return y;
-}
-
-// Rotates the pairs of every head of x [n_heads * d] by pos * base^(-2i / n_rot) / scale /
-// factor[i].
-void Rotate(const RopeSpec& rope, size_t n_heads, size_t d, size_t pos, Vector& x) {
-  if (rope.style == RopeStyle::kNone) return;
-  const size_t n_half = rope.n_rot / 2;
-  for (size_t head = 0; head < n_heads; ++head) {
-    for (size_t i = 0; i < n_half; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rope.n_rot);
-      double angle =
-          static_cast<double>(pos) * std::pow(rope.freq_base, exponent) / rope.linear_scale;
-      if (!rope.freq_factors.empty()) angle /= static_cast<double>(rope.freq_factors[i]);
-      const bool interleaved = rope.style == RopeStyle::kInterleaved;
-      double& a = x[head * d + (interleaved ? 2 * i : i)];
-      double& b = x[head * d + (interleaved ? 2 * i + 1 : i + n_half)];
-      const double old_a = a;
-      a = old_a * std::cos(angle) - b * std::sin(angle);
-      b = old_a * std::sin(angle) + b * std::cos(angle);
+// Weights of query head h at the position of the last key, over all keys; those that the window
+// leaves out get 0.
+Vector WeightsOf(const Attention& a, const Vector& q, size_t h) {
+  const LayerSpec& layer = a.layer;
+  const size_t pos = a.keys.size() - 1;
+  const size_t d = layer.heads.d_qk;
+  const size_t kv_head = h / (layer.heads.n_q_heads / layer.heads.n_kv_heads);
+  const double cap = static_cast<double>(layer.attention_softcap);
+  Vector weights(pos + 1, 0.0);
+  double sum = 0.0;
+  for (size_t t = 0; t <= pos; ++t) {
+    if (layer.window != 0 && pos - t >= layer.window) continue;
+    double score = 0.0;
+    for (size_t i = 0; i < d; ++i) score += q[h * d + i] * a.keys[t][kv_head * d + i];
+    score *= static_cast<double>(layer.attention_scale);
+    if (cap != 0.0) score = cap * std::tanh(score / cap);
+    if (layer.alibi_max_bias != 0.0f) {
+      const double slope = AlibiSlope(h, layer.heads.n_q_heads, layer.alibi_max_bias);
+      score -= slope * static_cast<double>(pos - t);
     }
+    sum += weights[t] = std::exp(score);
   }
+  if (a.part.Has(Role::kSinks)) sum += std::exp(a.part.VectorOf(Role::kSinks)[h]);
+  for (double& weight : weights) weight /= sum;
+  return weights;
 }
 
-// One query at the position of the last of keys: softmax over the keys that the window admits, then
-// the blend of values.
-Vector Attend(const LayerSpec& layer, const Vector& q, const std::vector<Vector>& keys,
-              const std::vector<Vector>& values) {
+// What attention adds to the residual stream for the next token; h: what it reads of it.
+Vector Attend(Attention& a, const Vector& h) {
+  const LayerSpec& layer = a.layer;
   const HeadLayout& heads = layer.heads;
-  const size_t pos = keys.size() - 1;
-  const size_t first = layer.window == 0 || pos < layer.window ? 0 : pos + 1 - layer.window;
+  const size_t pos = a.keys.size();
+  Vector q = Project(a, Role::kQ, Role::kQBias, h);
+  Vector k = Project(a, Role::kK, Role::kKBias, h);
+  NormHeads(a, Role::kQNorm, heads.n_q_heads, q);
+  NormHeads(a, Role::kKNorm, heads.n_kv_heads, k);
+  Rotate(layer.rope, {heads.n_q_heads, heads.d_qk, 0, pos, a.n_ctx}, q);
+  Rotate(layer.rope, {heads.n_kv_heads, heads.d_qk, 0, pos, a.n_ctx}, k);
+  a.keys.push_back(k);
+  a.values.push_back(Project(a, Role::kV, Role::kVBias, h));
   Vector out(heads.out_width(), 0.0);
-  for (size_t h = 0; h < heads.n_q_heads; ++h) {
-    const size_t kv_head = h / (heads.n_q_heads / heads.n_kv_heads);
-    Vector weights;
-    for (size_t t = first; t <= pos; ++t) {
-      double score = 0.0;
-      for (size_t i = 0; i < heads.d_qk; ++i) {
-        score += q[h * heads.d_qk + i] * keys[t][kv_head * heads.d_qk + i];
-      }
-      score *= static_cast<double>(layer.attention_scale);
-      const double cap = static_cast<double>(layer.attention_softcap);
-      weights.push_back(cap == 0.0 ? score : cap * std::tanh(score / cap));
-    }
-    const double max = *std::max_element(weights.begin(), weights.end());
-    double sum = 0.0;
-    for (double& weight : weights) sum += weight = std::exp(weight - max);
-    for (size_t t = first; t <= pos; ++t) {
+  for (size_t head = 0; head < heads.n_q_heads; ++head) {
+    const size_t kv_head = head / (heads.n_q_heads / heads.n_kv_heads);
+    const Vector weights = WeightsOf(a, q, head);
+    for (size_t t = 0; t <= pos; ++t) {
       for (size_t i = 0; i < heads.d_v; ++i) {
-        out[h * heads.d_v + i] += weights[t - first] / sum * values[t][kv_head * heads.d_v + i];
+        out[head * heads.d_v + i] += weights[t] * a.values[t][kv_head * heads.d_v + i];
       }
     }
   }
-  return out;
+  for (const Role role : {Role::kAttentionGate, Role::kHeadGate}) {
+    if (!a.part.Has(role)) continue;
+    const Vector gate = a.part.Times(role, h);
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] /= 1.0 + std::exp(-gate[role == Role::kHeadGate ? i / heads.d_v : i]);
+    }
+  }
+  Vector y = a.part.Times(Role::kAttentionOutput, out);
+  a.part.AddBias(Role::kAttentionOutputBias, y);
+  return a.part.Normed(Role::kAttentionPostNorm, Role::kAttentionPostNorm, y);
 }
 
-Vector FeedForward(const OracleLayer& weights, const Vector& x, OracleRounding rounding) {
-  Vector gate = MatVec(weights.w_gate, x);
-  const Vector up = MatVec(weights.w_up, x);
-  for (size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1.0 + std::exp(-gate[i])) * up[i];
-  return MatVec(weights.w_down, Rounded(rounding, gate));
+Vector FeedForward(const LayerSpec& layer, const Part& part, const Vector& h) {
+  Vector up = part.Times(Role::kUp, h);
+  part.AddBias(Role::kUpBias, up);
+  if (part.Has(Role::kGate)) {
+    Vector gate = part.Times(Role::kGate, h);
+    part.AddBias(Role::kGateBias, gate);
+    for (size_t i = 0; i < up.size(); ++i) up[i] *= ActivationOf(layer.activation, gate[i]);
+  } else {
+    for (double& value : up) value = ActivationOf(layer.activation, value);
+  }
+  Vector y = part.Times(Role::kDown, up);
+  part.AddBias(Role::kDownBias, y);
+  return part.Normed(Role::kFeedForwardPostNorm, Role::kFeedForwardPostNorm, y);
 }
 
-void AddTo(const Vector& y, Vector& x) {
-  for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+void AddScaled(const Vector& y, float scale, Vector& x) {
+  for (size_t i = 0; i < x.size(); ++i) x[i] += static_cast<double>(scale) * y[i];
+}
+
+// One layer over all rows of the residual stream.
+void RunLayer(const LayerSpec& layer, const Part& part, size_t n_ctx, std::vector<Vector>& rows) {
+  const bool has_feed_forward = layer.feed_forward != FeedForwardKind::kNone;
+  const bool has_norm = part.Has(Role::kFeedForwardNorm) || part.Has(Role::kNormBetween);
+  const Role norm = part.Has(Role::kNormBetween) ? Role::kNormBetween : Role::kFeedForwardNorm;
+  Attention attention{layer, part, n_ctx, {}, {}};
+  for (Vector& x : rows) {
+    const Vector h = part.Normed(Role::kAttentionNorm, Role::kAttentionNormBias, x);
+    const Vector input = x;
+    AddScaled(Attend(attention, h), layer.residual_scale, x);
+    if (!has_feed_forward) continue;
+    const Vector& source = layer.is_parallel ? (has_norm ? input : h) : x;
+    const Vector g = part.Normed(norm, Role::kFeedForwardNormBias, source);
+    AddScaled(FeedForward(layer, part, g), layer.residual_scale, x);
+  }
+}
+
+Vector Embed(const Part& part, uint32_t token, size_t pos) {
+  const ModelSpec& spec = part.spec();
+  const double* row = part.At(Role::kEmbedding).row(token);
+  Vector x(row, row + spec.d_model);
+  for (double& value : x) value *= static_cast<double>(spec.embedding_scale);
+  for (size_t i = 0; i < spec.d_model; ++i) {
+    if (spec.positions == AddedPositions::kLearned) x[i] += part.At(Role::kPositions).row(pos)[i];
+    if (spec.positions == AddedPositions::kSinusoidal) {
+      const double exponent = static_cast<double>(i - i % 2) / static_cast<double>(spec.d_model);
+      const double angle = static_cast<double>(pos) / std::pow(10000.0, exponent);
+      x[i] += i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  }
+  return part.Normed(Role::kEmbeddingNorm, Role::kEmbeddingNormBias, x);
+}
+
+Vector Head(const Part& part, const Vector& x) {
+  const ModelSpec& spec = part.spec();
+  const Vector h = part.Normed(Role::kOutputNorm, Role::kOutputNormBias, x);
+  Vector logits = part.Times(part.Has(Role::kHead) ? Role::kHead : Role::kEmbedding, h);
+  part.AddBias(Role::kHeadBias, logits);
+  const double cap = static_cast<double>(spec.logit_softcap);
+  for (double& logit : logits) {
+    logit *= static_cast<double>(spec.logit_scale);
+    if (cap != 0.0) logit = cap * std::tanh(logit / cap);
+  }
+  return logits;
 }
 
 }  // namespace
 
 OracleModel OracleOf(const Model& model) {
-  const size_t d_model = model.spec.d_model;
-  const auto norm = [&](const float* w) {
-    return w == nullptr ? Vector() : Vector(w, w + d_model);
-  };
   OracleModel oracle;
   oracle.spec = model.spec;
-  oracle.embedding = Decode(model.embedding);
-  oracle.head = Decode(model.head);
-  oracle.output_norm = norm(model.output_norm);
-  for (const LayerWeights& w : model.layers) {
-    oracle.layers.push_back({norm(w.attention_norm), norm(w.feed_forward_norm), Decode(w.w_q),
-                             Decode(w.w_k), Decode(w.w_v), Decode(w.w_o), Decode(w.w_gate),
-                             Decode(w.w_up), Decode(w.w_down)});
+  oracle.layers.resize(model.layers.size());
+  Model& slots = const_cast<Model&>(model);  // SlotOf serves the loader; only read here
+  for (size_t i = 0; i < NumPlaces(model.spec); ++i) {
+    const TensorPlace place = PlaceAt(i);
+    if (place.is_rope_factors() || !UseOf(model.spec, place).Has(place.role)) continue;
+    const TensorShape shape = ExpectedShape(model.spec, place);
+    const WeightSlot slot = SlotOf(slots, place);
+    OracleWeights& weights = place.is_per_layer() ? oracle.layers[place.layer] : oracle.weights;
+    if (auto* const* vector = std::get_if<const float**>(&slot)) {
+      if (**vector == nullptr) continue;
+      const size_t n = shape.n_rows * shape.n_cols;
+      weights[place.role] = {{shape.n_rows, shape.n_cols, Vector(**vector, **vector + n)}};
+    } else if (auto* const* matrix = std::get_if<PackedMatrix*>(&slot)) {
+      if ((*matrix)->data != nullptr) weights[place.role] = {Decode(**matrix)};
+    } else if (auto* const* stack = std::get_if<PackedStack*>(&slot)) {
+      for (size_t m = 0; (*stack)->data != nullptr && m < shape.n_matrices; ++m) {
+        weights[place.role].push_back(Decode((*stack)->at(m)));
+      }
+    }
   }
   return oracle;
 }
 
 Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
-                    OracleRounding rounding) {
+                    OracleRounding rounding, size_t n_ctx) {
   const ModelSpec& spec = model.spec;
-  const double eps = static_cast<double>(spec.norm_eps);
+  const Part whole(model, model.weights, rounding);
   std::vector<Vector> rows;
-  for (const uint32_t token : tokens) {
-    rows.emplace_back(model.embedding.row(token), model.embedding.row(token) + spec.d_model);
-    for (double& value : rows.back()) value *= static_cast<double>(spec.embedding_scale);
-  }
+  for (size_t pos = 0; pos < tokens.size(); ++pos) rows.push_back(Embed(whole, tokens[pos], pos));
   for (size_t l = 0; l < spec.layers.size(); ++l) {
-    const LayerSpec& layer = spec.layers[l];
-    const OracleLayer& weights = model.layers[l];
-    const HeadLayout& heads = layer.heads;
-    std::vector<Vector> keys, values;
-    for (size_t pos = 0; pos < rows.size(); ++pos) {
-      Vector& x = rows[pos];
-      const Vector h = Rounded(rounding, RmsNorm(x, weights.attention_norm, eps));
-      Vector q = MatVec(weights.w_q, h);
-      keys.push_back(MatVec(weights.w_k, h));
-      values.push_back(MatVec(weights.w_v, h));
-      Rotate(layer.rope, heads.n_q_heads, heads.d_qk, pos, q);
-      Rotate(layer.rope, heads.n_kv_heads, heads.d_qk, pos, keys.back());
-      AddTo(MatVec(weights.w_o, Rounded(rounding, Attend(layer, q, keys, values))), x);
-      if (layer.feed_forward == FeedForwardKind::kNone) continue;
-      const Vector g = Rounded(rounding, RmsNorm(x, weights.feed_forward_norm, eps));
-      AddTo(FeedForward(weights, g, rounding), x);
-    }
+    const Part part(model, model.layers[l], rounding);
+    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, rows);
   }
-  Matrix logits;
-  logits.n_rows = tokens.size();
-  logits.n_cols = spec.vocab_size;
+  Matrix logits{tokens.size(), spec.vocab_size, {}};
   for (const Vector& x : rows) {
-    const Vector row = MatVec(model.head, Rounded(rounding, RmsNorm(x, model.output_norm, eps)));
+    const Vector row = Head(whole, x);
     logits.values.insert(logits.values.end(), row.begin(), row.end());
   }
   return logits;

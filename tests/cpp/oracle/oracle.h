@@ -4,6 +4,7 @@
 #define HEADLIGHT_TESTS_ORACLE_ORACLE_H_
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -12,16 +13,13 @@
 
 namespace headlight {
 
-struct OracleLayer {
-  std::vector<double> attention_norm, feed_forward_norm;
-  Matrix w_q, w_k, w_v, w_o, w_gate, w_up, w_down;
-};
+// Weights by their role; most have one matrix, a stack has several, a vector is a row.
+using OracleWeights = std::map<TensorRole, std::vector<Matrix>>;
 
 struct OracleModel {
   ModelSpec spec;
-  Matrix embedding, head;
-  std::vector<double> output_norm;
-  std::vector<OracleLayer> layers;
+  OracleWeights weights;
+  std::vector<OracleWeights> layers;
 };
 
 // The weights of a loaded model, every row decoded.
@@ -32,9 +30,10 @@ OracleModel OracleOf(const Model& model);
 // elements (kernels/matmul.h); the error that no arithmetic can avoid once activations are so.
 enum class OracleRounding { kNone, kEightBit };
 
-// Logits of every position: [tokens.size(), vocab_size].
+// Logits of every position: [tokens.size(), vocab_size]. n_ctx: of the session, where a rotation
+// depends on it; 0: as many as there are tokens.
 Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
-                    OracleRounding rounding = OracleRounding::kNone);
+                    OracleRounding rounding = OracleRounding::kNone, size_t n_ctx = 0);
 
 }  // namespace headlight
 

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <utility>
 
+#include "model/tensor_table.h"
 #include "quant/packed.h"
 #include "sample/random.h"
 #include "simd/probe.h"
@@ -16,75 +18,77 @@ class Builder {
   Builder(const ModelSpec& spec, TensorType type, uint64_t seed)
       : type_(type), random_(seed), model_(std::make_shared<Model>()) {
     model_->spec = spec;
-    oracle_.spec = spec;
   }
 
   TestModel Build() {
-    const ModelSpec& spec = model_->spec;
-    model_->embedding = AddMatrix(spec.vocab_size, spec.d_model, 1.0, oracle_.embedding);
-    model_->head = model_->embedding;
-    oracle_.head = oracle_.embedding;
-    if (!spec.tied_head) {
-      model_->head = AddMatrix(spec.vocab_size, spec.d_model, Sigma(spec.d_model), oracle_.head);
+    ModelSpec& spec = model_->spec;
+    model_->layers.resize(spec.layers.size());
+    oracle_.layers.resize(spec.layers.size());
+    if (spec.tied_head) spec.tensors.maybe = spec.tensors.maybe - TensorSet{TensorRole::kHead};
+    for (size_t i = 0; i < NumPlaces(spec); ++i) {
+      const TensorPlace place = PlaceAt(i);
+      if (UseOf(spec, place).Has(place.role) && !place.is_rope_factors()) Add(place);
     }
-    model_->output_norm = AddNorm(oracle_.output_norm);
-    for (const LayerSpec& layer : spec.layers) AddLayer(layer);
+    if (spec.tied_head) model_->head = model_->embedding;
+    oracle_.spec = spec;
     return {std::move(model_), std::move(oracle_)};
   }
 
  private:
-  // Keeps the variance of a normalised x.
-  static double Sigma(size_t n_cols) { return 1.0 / std::sqrt(static_cast<double>(n_cols)); }
+  // Standard deviation of a matrix that keeps the variance of a normalised x. Embeddings have that
+  // variance themselves. The products that end a branch are smaller, as is usual at initialisation
+  // (GPT-2): all branches together then weigh about as much as the embedding, whatever the depth.
+  double SigmaOf(TensorRole role, size_t n_cols) const {
+    constexpr TensorSet kRows = {TensorRole::kEmbedding, TensorRole::kPositions};
+    constexpr TensorSet kLast = {TensorRole::kAttentionOutput, TensorRole::kDown,
+                                 TensorRole::kExpertDown, TensorRole::kSharedDown};
+    if (kRows.Has(role)) return 1.0;
+    const double sigma = 1.0 / std::sqrt(static_cast<double>(n_cols));
+    const double n_branches = 2.0 * static_cast<double>(model_->spec.layers.size());
+    return kLast.Has(role) ? sigma / std::sqrt(n_branches) : sigma;
+  }
 
-  void AddLayer(const LayerSpec& layer) {
-    const size_t d_model = model_->spec.d_model;
-    const HeadLayout& heads = layer.heads;
-    LayerWeights w;
-    OracleLayer o;
-    const auto add = [&](size_t n_rows, size_t n_cols, Matrix& values) {
-      return AddMatrix(n_rows, n_cols, Sigma(n_cols), values);
-    };
-    // The products that end a branch are smaller, as is usual at initialisation (GPT-2): all
-    // branches together then weigh about as much as the embedding, whatever the depth.
-    const double shrink = 1.0 / std::sqrt(2.0 * static_cast<double>(model_->spec.layers.size()));
-    const auto add_last = [&](size_t n_rows, size_t n_cols, Matrix& values) {
-      return AddMatrix(n_rows, n_cols, shrink * Sigma(n_cols), values);
-    };
-    w.attention_norm = AddNorm(o.attention_norm);
-    w.w_q = add(heads.q_width(), d_model, o.w_q);
-    w.w_k = add(heads.k_width(), d_model, o.w_k);
-    w.w_v = add(heads.v_width(), d_model, o.w_v);
-    w.w_o = add_last(d_model, heads.out_width(), o.w_o);
-    if (layer.feed_forward == FeedForwardKind::kGated) {
-      w.feed_forward_norm = AddNorm(o.feed_forward_norm);
-      w.w_gate = add(layer.d_ff, d_model, o.w_gate);
-      w.w_up = add(layer.d_ff, d_model, o.w_up);
-      w.w_down = add_last(d_model, layer.d_ff, o.w_down);
+  void Add(const TensorPlace& place) {
+    const TensorShape shape = ExpectedShape(model_->spec, place);
+    const WeightSlot slot = SlotOf(*model_, place);
+    OracleWeights& weights = place.is_per_layer() ? oracle_.layers[place.layer] : oracle_.weights;
+    std::vector<Matrix>& values = weights[place.role];
+    if (auto* const* vector = std::get_if<const float**>(&slot)) {
+      // Weights of norms are near 1, biases and sinks near 0, as after training.
+      const std::string name = TensorName(place);
+      const bool is_norm = name.ends_with("norm.weight");
+      values.push_back({shape.n_rows, shape.n_cols, {}});
+      **vector = AddVector(shape.n_rows * shape.n_cols, is_norm ? 1.0 : 0.0, values[0].values);
+      return;
     }
-    model_->layers.push_back(w);
-    oracle_.layers.push_back(std::move(o));
+    const double sigma = SigmaOf(place.role, shape.n_cols);
+    if (auto* const* matrix = std::get_if<PackedMatrix*>(&slot)) {
+      **matrix = AddStack(shape, sigma, values).at(0);
+    } else if (auto* const* stack = std::get_if<PackedStack*>(&slot)) {
+      **stack = AddStack(shape, sigma, values);
+    }
   }
 
-  PackedMatrix AddMatrix(size_t n_rows, size_t n_cols, double sigma, Matrix& values) {
-    const bool divides = n_cols % FindTensorType(static_cast<uint32_t>(type_))->n_block == 0;
-    const TestTensor tensor =
-        MakeTensor(divides ? type_ : TensorType::kF16, n_rows, n_cols, sigma, random_);
-    values = tensor.matrix;
-    const PackedShape shape = PlanPacked(tensor.type, n_rows, n_cols, ProbeDot().form);
-    AlignedArray<uint8_t> storage(shape.bytes);
-    PackedWriter(tensor.type, shape, storage.data()).Append(tensor.bytes);
-    const PackedMatrix matrix = {shape, storage.data()};
+  PackedStack AddStack(const TensorShape& shape, double sigma, std::vector<Matrix>& values) {
+    const bool divides = shape.n_cols % FindTensorType(static_cast<uint32_t>(type_))->n_block == 0;
+    const TensorType type = divides ? type_ : TensorType::kF16;
+    const PackedShape packed = PlanPacked(type, shape.n_rows, shape.n_cols, ProbeDot().form);
+    AlignedArray<uint8_t> storage(packed.bytes * shape.n_matrices);
+    for (size_t i = 0; i < shape.n_matrices; ++i) {
+      const TestTensor tensor = MakeTensor(type, shape.n_rows, shape.n_cols, sigma, random_);
+      values.push_back(tensor.matrix);
+      PackedWriter(type, packed, storage.data() + i * packed.bytes).Append(tensor.bytes);
+    }
     model_->storage.push_back(std::move(storage));
-    return matrix;
+    return {packed, model_->storage.back().data()};
   }
 
-  // Near 1, as trained norms are.
-  const float* AddNorm(std::vector<double>& values) {
-    std::vector<float> norm(model_->spec.d_model);
-    for (float& weight : norm) weight = static_cast<float>(1.0 + 0.2 * Normal(random_));
-    values.assign(norm.begin(), norm.end());
-    AlignedArray<uint8_t> storage(norm.size() * sizeof(float));
-    std::memcpy(storage.data(), norm.data(), storage.size());
+  const float* AddVector(size_t n, double center, std::vector<double>& values) {
+    std::vector<float> vector(n);
+    for (float& weight : vector) weight = static_cast<float>(center + 0.2 * Normal(random_));
+    values.assign(vector.begin(), vector.end());
+    AlignedArray<uint8_t> storage(n * sizeof(float));
+    std::memcpy(storage.data(), vector.data(), storage.size());
     model_->storage.push_back(std::move(storage));
     return reinterpret_cast<const float*>(model_->storage.back().data());
   }

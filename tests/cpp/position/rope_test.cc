@@ -43,7 +43,7 @@ constexpr RopeStyle kStyles[] = {RopeStyle::kInterleaved, RopeStyle::kHalfSplit}
 TEST_CASE("rope: frequencies are base^(-2i/n_rot)") {
   RopeSpec spec = Spec(RopeStyle::kHalfSplit, 48);
   spec.freq_base = 1e5;
-  const std::vector<double> frequencies = RopeFrequencies(spec);
+  const std::vector<double> frequencies = RopeFrequencies(spec, 4096);
   REQUIRE(frequencies.size() == 24);
   CHECK(frequencies[0] == 1.0);
   CHECK(frequencies[1] == doctest::Approx(0.61896582).epsilon(1e-8));
@@ -54,10 +54,10 @@ TEST_CASE("rope: frequencies are base^(-2i/n_rot)") {
 TEST_CASE(
     "rope: linear interpolation divides the angle, and a factor table divides each frequency") {
   RopeSpec spec = Spec(RopeStyle::kInterleaved, 8);
-  const std::vector<double> plain = RopeFrequencies(spec);
+  const std::vector<double> plain = RopeFrequencies(spec, 4096);
   spec.linear_scale = 4.0;
   spec.freq_factors = {1.0f, 2.0f, 8.0f, 32.0f};
-  const std::vector<double> scaled = RopeFrequencies(spec);
+  const std::vector<double> scaled = RopeFrequencies(spec, 4096);
   for (size_t i = 0; i < 4; ++i)
     CHECK(scaled[i] == doctest::Approx(plain[i] / 4.0 / spec.freq_factors[i]));
 }

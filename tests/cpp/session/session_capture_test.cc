@@ -116,7 +116,8 @@ TEST_CASE("capture: residual norms begin with the embedding's and fit the last l
   for (size_t row = 0; row < 13; ++row) {
     double squares = 0.0;
     for (size_t i = 0; i < 64; ++i) {
-      squares += std::pow(test.oracle.embedding.row(tokens[row])[i], 2.0);
+      squares +=
+          std::pow(test.oracle.weights.at(TensorRole::kEmbedding)[0].row(tokens[row])[i], 2.0);
     }
     CHECK(norms[row] == doctest::Approx(std::sqrt(squares)).epsilon(1e-6));
     for (size_t layer = 1; layer <= 3; ++layer) {

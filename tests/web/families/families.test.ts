@@ -8,7 +8,7 @@ import {
   familyNames,
   fedTokens,
   goldenOf,
-  kMaxLogDifference,
+  maxLogDifference,
 } from '../../families/agreement.js';
 import { makeFamily } from '../../families/make_family.mjs';
 
@@ -33,7 +33,7 @@ describe.each(familyNames)('%s', (name) => {
           const { logits } = await engine.forward(tokens);
           const found = agreement(logits, golden.logProbabilities[i] ?? []);
           expect(found.sameTop).toBe(true);
-          expect(found.maxDifference).toBeLessThan(kMaxLogDifference[cache]);
+          expect(found.maxDifference).toBeLessThan(maxLogDifference(name, cache));
         }
       },
     );

@@ -1,0 +1,149 @@
+// What attention does in a layer: queries, keys and values of the chunk's rows, the cache, the
+// blend, the output product.
+#include <cmath>
+
+#include "kernels/vector_ops.h"
+#include "model/decoder.h"
+
+namespace headlight {
+namespace {
+
+// Normalises heads x [n_heads * d_qk] in place.
+template <typename F>
+void NormHeads(QkNorm kind, size_t n_heads, size_t d_qk, const NormWeights& weights, float* x,
+               const F& norm) noexcept {
+  if (kind == QkNorm::kRow) {
+    norm(weights, x, n_heads * d_qk);
+    return;
+  }
+  for (size_t head = 0; head < n_heads; ++head) {
+    const size_t at = kind == QkNorm::kOwnHead ? head * d_qk : 0;
+    norm(NormWeights{weights.w + at, nullptr}, x + head * d_qk, d_qk);
+  }
+}
+
+}  // namespace
+
+void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
+  const LayerWeights& weights = model_.layers[layer];
+  const size_t d_model = model_.spec.d_model;
+  Rows input = x_;
+  if (weights.attention_norm.w != nullptr) {
+    input = h_;
+    ForRows(0, [&](size_t row) { Norm(weights.attention_norm, x_.at(row), d_model, h_.at(row)); });
+    clock_.Mark(Stage::kNorms);
+  }
+  ProjectQkv(layer, input, first_row);
+  clock_.Mark(Stage::kProjections);
+  ForRows(0, [&](size_t row) {
+    FinishKeyValue(layer, row);
+    if (row >= first_row) FinishQuery(layer, row);
+  });
+  clock_.Mark(Stage::kPositions);
+  if (first_row == n_tokens_) return;
+  Attend(layer, first_row);
+  GateHeads(layer, first_row);
+  clock_.Mark(Stage::kAttention);
+  Multiply(weights.w_o, heads_, model_.spec.layers[layer].heads.out_width(), out, first_row);
+  clock_.Mark(Stage::kProjections);
+}
+
+// Keys and values of all rows, queries and gates of those from first_row on.
+void Decoder::ProjectQkv(size_t layer, Rows input, size_t first_row) noexcept {
+  const LayerWeights& weights = model_.layers[layer];
+  const size_t d_model = model_.spec.d_model;
+  const bool has_gate = gate_heads_.data != nullptr && (weights.w_attention_gate.data != nullptr ||
+                                                        weights.w_head_gate.data != nullptr);
+  const PackedMatrix& w_gate =
+      weights.w_attention_gate.data != nullptr ? weights.w_attention_gate : weights.w_head_gate;
+  MatMulJob jobs[4] = {{&weights.w_k, k_.data, k_.stride},
+                       {&weights.w_v, v_.data, v_.stride},
+                       {&weights.w_q, q_.at(first_row), q_.stride},
+                       {}};
+  size_t n_jobs = 3;
+  if (has_gate) jobs[n_jobs++] = {&w_gate, gate_heads_.at(first_row), gate_heads_.stride};
+  SetActivations(input, d_model, 0);
+  if (first_row == 0) {
+    MatMul({jobs, n_jobs}, activations_, pool_);
+    return;
+  }
+  MatMul({jobs, 2}, activations_, pool_);
+  if (first_row == n_tokens_) return;
+  SetActivations(input, d_model, first_row);
+  MatMul({jobs + 2, n_jobs - 2}, activations_, pool_);
+}
+
+void Decoder::FinishQuery(size_t layer, size_t row) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
+  const LayerWeights& weights = model_.layers[layer];
+  const HeadLayout& heads = spec.heads;
+  float* q = q_.at(row);
+  if (weights.b_q != nullptr) AddTo(q, weights.b_q, heads.q_width());
+  if (spec.qkv_clamp != 0.0f) Clamp(q, spec.qkv_clamp, heads.q_width());
+  if (weights.q_norm.w != nullptr) {
+    NormHeads(spec.qk_norm, heads.n_q_heads, heads.d_qk, weights.q_norm, q,
+              [&](const NormWeights& w, float* x, size_t n) { Norm(w, x, n, x); });
+  }
+  rope_tables_[rope_of_layer_[layer]].RotateHeads(q, heads.n_q_heads, heads.d_qk, pos0_ + row);
+}
+
+void Decoder::FinishKeyValue(size_t layer, size_t row) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
+  const LayerWeights& weights = model_.layers[layer];
+  const HeadLayout& heads = spec.heads;
+  float* k = k_.at(row);
+  float* v = v_.at(row);
+  if (weights.b_k != nullptr) AddTo(k, weights.b_k, heads.k_width());
+  if (weights.b_v != nullptr) AddTo(v, weights.b_v, heads.v_width());
+  if (spec.qkv_clamp != 0.0f) {
+    Clamp(k, spec.qkv_clamp, heads.k_width());
+    Clamp(v, spec.qkv_clamp, heads.v_width());
+  }
+  if (weights.k_norm.w != nullptr) {
+    NormHeads(spec.qk_norm, heads.n_kv_heads, heads.d_qk, weights.k_norm, k,
+              [&](const NormWeights& w, float* x, size_t n) { Norm(w, x, n, x); });
+  }
+  rope_tables_[rope_of_layer_[layer]].RotateHeads(k, heads.n_kv_heads, heads.d_qk, pos0_ + row);
+  cache_->layer(layer).WriteRow(pos0_ + row, k, v);
+}
+
+void Decoder::Attend(size_t layer, size_t first_row) noexcept {
+  AttentionArgs args;
+  args.q = q_.at(first_row);
+  args.q_stride = q_.stride;
+  args.n_tokens = n_tokens_ - first_row;
+  args.pos0 = pos0_ + first_row;
+  args.kv = &cache_->layer(layer);
+  args.n_kv = pos0_ + n_tokens_;
+  args.out = heads_.at(first_row);
+  args.out_stride = heads_.stride;
+  AttentionCapture attention_capture;
+  ForwardCapture::Layer* captured = capture_ == nullptr ? nullptr : capture_->FindLayer(layer);
+  if (captured != nullptr) {
+    attention_capture = capture_->AttentionOf(*captured, args.pos0);
+    args.capture = &attention_capture;
+  }
+  headlight::Attend(attention_specs_[layer], args, attention_workspace_, pool_);
+  if (captured != nullptr) CaptureHeadOutputs(*captured, first_row);
+}
+
+// Multiplies what the heads blended by its gates.
+void Decoder::GateHeads(size_t layer, size_t first_row) noexcept {
+  const HeadLayout& heads = model_.spec.layers[layer].heads;
+  const LayerWeights& weights = model_.layers[layer];
+  if (weights.w_attention_gate.data != nullptr) {
+    ForRows(first_row, [&](size_t row) {
+      MulSigmoid(heads_.at(row), gate_heads_.at(row), heads.out_width());
+    });
+  }
+  if (weights.w_head_gate.data == nullptr) return;
+  ForRows(first_row, [&](size_t row) {
+    for (size_t head = 0; head < heads.n_q_heads; ++head) {
+      const double gate = static_cast<double>(gate_heads_.at(row)[head]);
+      Scale(heads_.at(row) + head * heads.d_v, static_cast<float>(1.0 / (1.0 + std::exp(-gate))),
+            heads.d_v);
+    }
+  });
+}
+
+}  // namespace headlight

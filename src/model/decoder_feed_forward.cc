@@ -1,0 +1,91 @@
+// The feed-forward of a layer, and how what both branches give joins the residual stream.
+#include "kernels/activation.h"
+#include "kernels/vector_ops.h"
+#include "model/decoder.h"
+
+namespace headlight {
+
+// x += scale * post_norm(branch + bias), where branch [d_model] is what a branch's last product
+// gave; it is changed.
+void Decoder::AddBranch(size_t layer, const float* bias, const NormWeights& post_norm,
+                        float* branch, float* x) const noexcept {
+  const size_t d_model = model_.spec.d_model;
+  const float scale = model_.spec.layers[layer].residual_scale;
+  if (bias != nullptr) AddTo(branch, bias, d_model);
+  if (post_norm.w != nullptr) Norm(post_norm, branch, d_model, branch);
+  if (scale != 1.0f) Scale(branch, scale, d_model);
+  AddTo(x, branch, d_model);
+}
+
+// Begins with the residual sum of attention, so that each row is read once for the sum and the
+// norm.
+void Decoder::SequentialResidual(size_t layer, size_t first_row) noexcept {
+  const LayerWeights& weights = model_.layers[layer];
+  const size_t d_model = model_.spec.d_model;
+  const bool has_feed_forward = model_.spec.layers[layer].feed_forward != FeedForwardKind::kNone;
+  const bool has_norm = weights.feed_forward_norm.w != nullptr;
+  ForRows(first_row, [&](size_t row) {
+    AddBranch(layer, weights.b_o, weights.attention_post_norm, h_.at(row), x_.at(row));
+    if (has_feed_forward && has_norm) {
+      Norm(weights.feed_forward_norm, x_.at(row), d_model, h_.at(row));
+    }
+  });
+  clock_.Mark(Stage::kNorms);
+  if (!has_feed_forward) return;
+  FeedForward(layer, has_norm ? h_ : x_, first_row);
+  ForRows(first_row, [&](size_t row) {
+    AddBranch(layer, weights.b_down, weights.feed_forward_post_norm, h_.at(row), x_.at(row));
+  });
+  clock_.Mark(Stage::kNorms);
+}
+
+// Attention's branch waits in branch_; x is still the layer's input, h what attention read of it.
+void Decoder::ParallelResidual(size_t layer, size_t first_row) noexcept {
+  const LayerWeights& weights = model_.layers[layer];
+  const size_t d_model = model_.spec.d_model;
+  const bool has_feed_forward = model_.spec.layers[layer].feed_forward != FeedForwardKind::kNone;
+  if (has_feed_forward) {
+    Rows input = weights.attention_norm.w != nullptr ? h_ : x_;
+    if (weights.feed_forward_norm.w != nullptr) {
+      input = h_;
+      ForRows(first_row, [&](size_t row) {
+        Norm(weights.feed_forward_norm, x_.at(row), d_model, h_.at(row));
+      });
+      clock_.Mark(Stage::kNorms);
+    }
+    FeedForward(layer, input, first_row);
+  }
+  ForRows(first_row, [&](size_t row) {
+    AddBranch(layer, weights.b_o, weights.attention_post_norm, branch_.at(row), x_.at(row));
+    if (!has_feed_forward) return;
+    AddBranch(layer, weights.b_down, weights.feed_forward_post_norm, h_.at(row), x_.at(row));
+  });
+  clock_.Mark(Stage::kNorms);
+}
+
+void Decoder::FeedForward(size_t layer, Rows input, size_t first_row) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
+  const LayerWeights& weights = model_.layers[layer];
+  const bool is_gated = spec.feed_forward == FeedForwardKind::kGated;
+  MatMulJob jobs[2] = {{&weights.w_gate, gate_.at(first_row), gate_.stride},
+                       {&weights.w_up, up_.at(first_row), up_.stride}};
+  SetActivations(input, model_.spec.d_model, first_row);
+  MatMul(is_gated ? std::span(jobs) : std::span(jobs).subspan(1), activations_, pool_);
+  clock_.Mark(Stage::kFeedForward);
+  ForRows(first_row, [&](size_t row) {
+    float* gate = gate_.at(row);
+    float* up = up_.at(row);
+    if (weights.b_gate != nullptr) AddTo(gate, weights.b_gate, spec.d_ff);
+    if (weights.b_up != nullptr) AddTo(up, weights.b_up, spec.d_ff);
+    if (is_gated) {
+      ActivateMul(spec.activation, gate, up, spec.d_ff, gate);
+    } else {
+      Activate(spec.activation, up, spec.d_ff, gate);
+    }
+  });
+  clock_.Mark(Stage::kActivation);
+  Multiply(weights.w_down, gate_, spec.d_ff, h_, first_row);
+  clock_.Mark(Stage::kFeedForward);
+}
+
+}  // namespace headlight

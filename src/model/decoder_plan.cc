@@ -1,0 +1,96 @@
+#include "model/decoder_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace headlight {
+namespace {
+
+constexpr size_t kFloatsPerLine = kAlignment / sizeof(float);
+
+// Grows a stride to hold rows of n floats.
+void Widen(size_t& stride, size_t n) { stride = std::max(stride, RoundUp(n, kFloatsPerLine)); }
+
+void WidenLayout(HeadLayout& widest, const HeadLayout& heads) {
+  widest.n_q_heads = std::max(widest.n_q_heads, heads.n_q_heads);
+  widest.n_kv_heads = std::max(widest.n_kv_heads, heads.n_kv_heads);
+  widest.d_qk = std::max(widest.d_qk, heads.d_qk);
+  widest.d_v = std::max(widest.d_v, heads.d_v);
+}
+
+void PlanAttention(const LayerSpec& layer, DecoderPlan& plan) {
+  DecoderStrides& strides = plan.strides;
+  const HeadLayout& heads = layer.heads;
+  WidenLayout(plan.widest_layout, heads);
+  Widen(strides.q, heads.q_width());
+  Widen(strides.k, heads.k_width());
+  Widen(strides.v, heads.v_width());
+  Widen(strides.heads, heads.out_width());
+  plan.widest_product = std::max(plan.widest_product, heads.out_width());
+  if (layer.tensors.Has(TensorRole::kAttentionGate)) Widen(strides.gate_heads, heads.out_width());
+  if (layer.tensors.Has(TensorRole::kHeadGate)) Widen(strides.gate_heads, heads.n_q_heads);
+}
+
+void PlanFeedForward(const ModelSpec& spec, const LayerSpec& layer, DecoderPlan& plan) {
+  if (layer.feed_forward == FeedForwardKind::kNone) return;
+  DecoderStrides& strides = plan.strides;
+  size_t d_ff = layer.d_ff;
+  if (layer.feed_forward == FeedForwardKind::kExperts) {
+    d_ff = std::max(layer.experts.d_ff, layer.experts.d_ff_shared);
+    Widen(strides.router, layer.experts.n);
+    Widen(strides.expert_in, spec.d_model);
+  }
+  Widen(strides.d_ff, d_ff);
+  plan.widest_product = std::max(plan.widest_product, d_ff);
+}
+
+}  // namespace
+
+size_t DecoderStrides::row_floats() const {
+  return 2 * d_model + branch + std::max(attention_floats(), feed_forward_floats());
+}
+
+DecoderPlan PlanDecoder(const ModelSpec& spec) {
+  DecoderPlan plan;
+  Widen(plan.strides.d_model, spec.d_model);
+  plan.widest_product = spec.d_model;
+  for (const LayerSpec& layer : spec.layers) {
+    PlanAttention(layer, plan);
+    PlanFeedForward(spec, layer, plan);
+    if (layer.is_parallel) Widen(plan.strides.branch, spec.d_model);
+  }
+  return plan;
+}
+
+size_t ClampToSize(uint64_t n) {
+  return static_cast<size_t>(std::min<uint64_t>(n, std::numeric_limits<size_t>::max()));
+}
+
+size_t BufferFloats(const DecoderPlan& plan, size_t max_tokens) {
+  return ClampToSize(uint64_t{plan.strides.row_floats()} * max_tokens);
+}
+
+std::vector<RopeSpec> DistinctRopeSpecs(const ModelSpec& spec) {
+  std::vector<RopeSpec> distinct;
+  for (const LayerSpec& layer : spec.layers) {
+    if (std::find(distinct.begin(), distinct.end(), layer.rope) == distinct.end()) {
+      distinct.push_back(layer.rope);
+    }
+  }
+  return distinct;
+}
+
+AttentionSpec AttentionSpecOf(const LayerSpec& layer, const LayerWeights& weights,
+                              const float* alibi_slopes, DotForm dot_form) {
+  AttentionSpec spec;
+  spec.layout = layer.heads;
+  spec.scale = layer.attention_scale;
+  spec.window = layer.window;
+  spec.softcap = layer.attention_softcap;
+  spec.alibi_slopes = alibi_slopes;
+  spec.sink_logits = weights.sinks;
+  spec.dot_form = dot_form;
+  return spec;
+}
+
+}  // namespace headlight

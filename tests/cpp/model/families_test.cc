@@ -1,0 +1,83 @@
+// Every row of the table of architectures: what the decoder computes for it equals the oracle. What
+// llama.cpp computes for the same families: tests/families.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "gguf_reading.h"
+#include "gguf_writer.h"
+#include "model/arch_table.h"
+#include "model/decode_all.h"
+#include "oracle/oracle.h"
+#include "oracle/test_model.h"
+
+namespace headlight::testing {
+namespace {
+
+constexpr size_t kTokens = 45;
+
+// Keys of a small model with a window shorter than the test's tokens, for the families that have
+// one, and with every scale and cap that a family reads.
+GgufWriter FamilyKeys(const ArchRow& row) {
+  GgufWriter writer;
+  const std::string a = std::string(row.name) + ".";
+  writer.String("general.architecture", row.name)
+      .Uint(a + "context_length", 64)
+      .Uint(a + "embedding_length", 60)
+      .Uint(a + "block_count", 7)
+      .Uint(a + "feed_forward_length", 52)
+      .Uint(a + "attention.head_count", 6)
+      .Uint(a + "attention.head_count_kv", 3)
+      .Uint(a + "attention.key_length", 12)
+      .Uint(a + "attention.value_length", 20)
+      .Float(a + "attention.layer_norm_rms_epsilon", 1e-3f)
+      .Float(a + "attention.layer_norm_epsilon", 1e-3f)
+      .Uint(a + "vocab_size", 90)
+      .Float(a + "attention.clamp_kqv", 2.5f)
+      .Float(a + "residual_scale", 0.8f)
+      .Float(a + "logit_scale", 1.5f);
+  if (row.rope_style != RopeStyle::kNone) writer.Uint(a + "rope.dimension_count", 8);
+  if (row.window.size != 0 || row.window.period != 1)
+    writer.Uint(a + "attention.sliding_window", 9);
+  return writer;
+}
+
+void CheckAgainstOracle(const ModelSpec& spec, uint64_t seed) {
+  const TestModel test = MakeTestModel(spec, TensorType::kF32, seed);
+  const std::vector<uint32_t> tokens = RandomTokens(kTokens, spec.vocab_size, seed);
+  const Matrix expected = OracleLogits(test.oracle, tokens);
+  std::vector<float> whole;
+  for (const size_t chunk : {kTokens, size_t{16}, size_t{1}}) {
+    DecodeSetup setup;
+    setup.chunk = chunk;
+    const std::vector<float> logits = DecodeAll(*test.model, tokens, setup);
+    const Difference d = Compare(logits, expected.values);
+    CHECK(d.max <= F32Tolerance(spec, d.magnitude));
+    if (chunk == kTokens) whole = logits;
+    CHECK(logits == whole);  // all at once, in chunks, one by one: the same bits
+  }
+}
+
+}  // namespace
+
+TEST_CASE("families: every architecture equals the oracle, with all it may have and without") {
+  uint64_t seed = 300;
+  for (const ArchRow& row : Architectures()) {
+    CAPTURE(std::string(row.name));
+    const ModelSpec spec = BuildModelSpec(ReadHeader(FamilyKeys(row).File()));
+    for (const bool with_optional : {false, true}) {
+      CAPTURE(with_optional);
+      ModelSpec variant = spec;
+      variant.tied_head = !with_optional && !spec.tensors.always.Has(TensorRole::kHead);
+      for (LayerSpec& layer : variant.layers) {
+        if (!with_optional) layer.tensors.maybe = {};
+        // The two are in one tensor of a file.
+        layer.tensors.maybe = layer.tensors.maybe - TensorSet{TensorRole::kHeadGate};
+      }
+      CheckAgainstOracle(variant, ++seed);
+    }
+  }
+}
+
+}  // namespace headlight::testing
