@@ -7,6 +7,7 @@ import { Toast } from '../shared/toast.js';
 import { BytesSection } from './bytes/bytes_section.js';
 import { HandSection } from './hand/hand_section.js';
 import { Kernels } from './kernels.js';
+import { LookSection } from './look/look_section.js';
 import { pageState } from './url_state.js';
 
 export class LabPage {
@@ -15,18 +16,23 @@ export class LabPage {
   #failed = (message: string) => this.#toast.show(message);
   #kernels = new Kernels();
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
+  #default = defaultChoice(new URL('..', location.href).href);
+  #look = new LookSection(this.#state, this.#default, this.#failed);
   #bytes = new BytesSection(this.#state, this.#kernels, this.#failed);
 
   async start(): Promise<void> {
-    const files = byId('model-files', HTMLInputElement);
-    files.addEventListener('change', () => {
-      this.#open([...(files.files ?? [])]);
-      files.value = '';
-    });
+    for (const id of ['model-files', 'look-files']) {
+      const files = byId(id, HTMLInputElement);
+      files.addEventListener('change', () => {
+        this.#open([...(files.files ?? [])]);
+        files.value = '';
+      });
+    }
     acceptDrops(byId('drop-target', HTMLElement), (dropped) => this.#open(dropped));
     byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
     await this.#hand.start();
-    await this.#bytes.start(defaultChoice(new URL('..', location.href).href));
+    await this.#bytes.start(this.#default);
+    this.#look.start();
     document.body.dataset.state = 'ready';
   }
 
@@ -38,7 +44,9 @@ export class LabPage {
 
   #open(files: File[]): void {
     const checked = choiceFromFiles(files);
-    if (checked.ok) void this.#bytes.load(checked.value);
-    else this.#toast.show(checked.message);
+    if (checked.ok) {
+      this.#look.useFile(checked.value);
+      void this.#bytes.load(checked.value);
+    } else this.#toast.show(checked.message);
   }
 }

@@ -7,6 +7,10 @@
 //              heads-list ([data-head]), heads-reset; seven (fields), seven-d, seven-shift, seven-article/-three/-equal,
 //              seven-table, seven-facts; online-tile, online-next, online-back, online-all, online-table, online-text;
 //              sat-d, sat-facts, sat-table, sat-factor, factor-result
+//   look       <section id="look" data-look="reading|writing|ready">; look-model, look-files, look-text, look-run, look-write,
+//              look-label, look-examples, look-status, look-maps (button[data-head]), look-head-name, look-pin, look-strip
+//              ([data-row]), look-big, look-note, look-row-title, look-bars, look-facts ([data-facts]), look-labels
+//              ([data-label-of]), look-survey-status
 //   bytes      preset; preset-table (tr[data-row]; .exact, small), findings, loss-chart ([data-point]), loss-detail,
 //              shape-H/-G/-qk/-v/-L/-D/-F/-V/-n (fields; sliders have "-slider"), shape-w, shape-c, shape-reset,
 //              cost-parameters, cost-file, cost-kv-token, cost-kv, cost-flops, cost-moved, cost-rates, measure-device,

@@ -1,0 +1,119 @@
+// One head enlarged: its map, and the text itself with every token shaded by the chosen row. Pointing at a token or at the
+// map chooses a row; so do the arrow keys.
+import { el } from '../../shared/dom.js';
+import { drawHeat, type HeatColours, mixed, shadeOf } from './heat.js';
+import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.js';
+
+export class BigView {
+  readonly #canvas: HTMLCanvasElement;
+  readonly #marker: HTMLElement;
+  readonly #strip: HTMLElement;
+  readonly #note: HTMLElement;
+  readonly #choose: (row: number, isSettled: boolean) => void;
+  #data: LookData | undefined;
+  #map: HeadMap | undefined;
+  #chips: HTMLButtonElement[] = [];
+  #row = 0;
+
+  /** @param choose isSettled: clicked or walked to, not only pointed at */
+  constructor(
+    { map, strip, note }: { map: HTMLElement; strip: HTMLElement; note: HTMLElement },
+    choose: (row: number, isSettled: boolean) => void,
+  ) {
+    this.#choose = choose;
+    this.#strip = strip;
+    this.#note = note;
+    this.#canvas = el('canvas', { class: 'look-canvas', role: 'img' });
+    this.#marker = el('div', { class: 'look-marker', 'aria-hidden': 'true' });
+    map.append(this.#canvas, this.#marker);
+    this.#canvas.addEventListener('pointermove', (event) => this.#point(event, false));
+    this.#canvas.addEventListener('pointerdown', (event) => this.#point(event, true));
+    strip.addEventListener('keydown', (event) => this.#walk(event));
+    strip.addEventListener('pointerover', (event) => this.#pointAtChip(event, false));
+    strip.addEventListener('click', (event) => this.#pointAtChip(event, true));
+  }
+
+  draw(data: LookData, map: HeadMap, colours: HeatColours): void {
+    const n = map.rows.length;
+    if (data !== this.#data || this.#chips.length !== data.pieces.length) this.#makeChips(data);
+    this.#data = data;
+    this.#map = map;
+    drawHeat(this.#canvas, map.rows, n, colours);
+    this.#canvas.setAttribute(
+      'aria-label',
+      `Attention of layer ${map.id.layer}, head ${map.id.head}: ${n} by ${n} weights`,
+    );
+    this.mark(this.#row, colours);
+  }
+
+  /** Shades the text by a row and frames the row in the map. */
+  mark(row: number, { low, high }: HeatColours): void {
+    this.#row = row;
+    const weights = this.#map?.rows[row];
+    const n = this.#map?.rows.length ?? 0;
+    for (const [key, chip] of this.#chips.entries()) {
+      const shade = key <= row ? shadeOf(weights?.[key] ?? 0) : 0;
+      const [r, g, b] = mixed(low, high, shade);
+      chip.style.backgroundColor = `rgb(${r} ${g} ${b})`;
+      // Text keeps its contrast: the theme's two inks, by which half of the scale it stands on.
+      chip.classList.toggle('is-strong', shade > 0.55);
+      chip.classList.toggle('is-later', key > row);
+      chip.setAttribute('aria-pressed', String(key === row));
+      chip.tabIndex = key === row ? 0 : -1;
+    }
+    this.#marker.style.top = `${(100 * row) / Math.max(1, n)}%`;
+    this.#marker.style.height = `${100 / Math.max(1, n)}%`;
+    this.#marker.hidden = n === 0;
+  }
+
+  #makeChips(data: LookData): void {
+    this.#chips = data.pieces.map((piece, position) =>
+      el(
+        'button',
+        {
+          type: 'button',
+          class: 'look-chip',
+          'data-row': position,
+          'aria-label': `${pieceLabel(piece)}, position ${position}`,
+        },
+        pieceLabel(piece),
+      ),
+    );
+    this.#strip.replaceChildren(...this.#chips);
+  }
+
+  #point(event: PointerEvent, isSettled: boolean): void {
+    const n = this.#map?.rows.length ?? 0;
+    const box = this.#canvas.getBoundingClientRect();
+    const row = Math.floor(((event.clientY - box.top) / box.height) * n);
+    const key = Math.floor(((event.clientX - box.left) / box.width) * n);
+    if (row < 0 || row >= n) return;
+    this.#choose(row, isSettled);
+    const [from, to] = [this.#data?.pieces[row] ?? '', this.#data?.pieces[key] ?? ''];
+    const weight = this.#map?.rows[row]?.[key];
+    this.#note.textContent =
+      weight === undefined
+        ? `${pieceName(from)} cannot see what comes after it.`
+        : `${pieceName(from)} (${row}) → ${pieceName(to)} (${key}): ${weight.toFixed(4)}`;
+  }
+
+  #pointAtChip(event: Event, isSettled: boolean): void {
+    const chip = event.target instanceof Element ? event.target.closest('.look-chip') : null;
+    if (chip instanceof HTMLElement) this.#choose(Number(chip.dataset.row), isSettled);
+  }
+
+  #walk(event: KeyboardEvent): void {
+    const last = this.#chips.length - 1;
+    const to: Record<string, number> = {
+      ArrowLeft: this.#row - 1,
+      ArrowRight: this.#row + 1,
+      Home: 0,
+      End: last,
+    };
+    const row = to[event.key];
+    if (row === undefined || row < 0 || row > last) return;
+    event.preventDefault();
+    this.#choose(row, true);
+    this.#chips[row]?.focus();
+  }
+}

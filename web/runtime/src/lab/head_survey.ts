@@ -1,0 +1,93 @@
+// Every head of a loaded model over a calibration text: its metrics, label and kind.
+import type { LoadedEngine, TokenIds } from '../engine.js';
+import { BadOptionError } from '../errors.js';
+import {
+  contentSpread,
+  type HeadLabel,
+  type HeadMetrics,
+  headKind,
+  headLabel,
+  headMetrics,
+} from './head_metrics.js';
+
+export interface SurveyedHead {
+  layer: number;
+  /** Query head. */
+  head: number;
+  /** Means over the parts. */
+  metrics: HeadMetrics;
+  label: HeadLabel;
+  /** See contentSpread. */
+  spread: number;
+  kind: ReturnType<typeof headKind>;
+}
+
+export interface SurveyOptions {
+  /** Tokens of a part; the text is cut into parts of this length, and what is left over is not used. Default 48. */
+  partLength?: number;
+  /** Called after each part. */
+  onProgress?: (donePart: number, nParts: number) => void;
+  signal?: AbortSignal;
+}
+
+const DEFAULT_PART = 48;
+
+/**
+ * Runs the parts of a text through the model, one after the other, and looks at every head's map. A part whose tokens come
+ * twice tells about induction; at least two parts are needed to see what depends on the text.
+ * Uses the engine's default session. Throws BadOptionError for a text that is too short.
+ */
+export async function surveyHeads(
+  engine: LoadedEngine,
+  tokens: TokenIds,
+  { partLength = DEFAULT_PART, onProgress, signal }: SurveyOptions = {},
+): Promise<SurveyedHead[]> {
+  const nParts = Math.floor(tokens.length / partLength);
+  if (nParts < 2 || partLength < 2) {
+    throw new BadOptionError(
+      `surveyHeads: ${tokens.length} tokens give ${nParts} parts of ${partLength}; at least 2 parts of 2 are needed`,
+      { option: 'tokens', value: String(tokens.length), range: `at least ${2 * partLength}` },
+    );
+  }
+  const heads = new Map<string, { layer: number; head: number; maps: Float32Array[] }>();
+  const parts: number[][] = [];
+  for (let p = 0; p < nParts; p++) {
+    signal?.throwIfAborted();
+    const part = Array.from(tokens.slice(p * partLength, (p + 1) * partLength));
+    const { capture } = await engine.forward(part, { capture: { rows: 'all' } });
+    parts.push(part);
+    for (const { layer, heads: ids, attention } of capture?.layers ?? []) {
+      ids.forEach((head, i) => {
+        const key = `${layer}.${head}`;
+        const found = heads.get(key) ?? { layer, head, maps: [] };
+        const size = partLength * partLength;
+        found.maps.push(attention.data.slice(i * size, (i + 1) * size));
+        heads.set(key, found);
+      });
+    }
+    onProgress?.(p + 1, nParts);
+  }
+  return [...heads.values()].map(({ layer, head, maps }) => {
+    const metrics = meanOf(maps.map((map, p) => headMetrics(map, parts[p] ?? [])));
+    const spread = contentSpread(maps, partLength);
+    return { layer, head, metrics, label: headLabel(metrics), spread, kind: headKind(spread) };
+  });
+}
+
+function meanOf(all: readonly HeadMetrics[]): HeadMetrics {
+  const mean = (of: (metrics: HeadMetrics) => number) =>
+    all.reduce((sum, metrics) => sum + of(metrics), 0) / all.length;
+  const inductions = all.flatMap(({ induction }) => (induction === undefined ? [] : [induction]));
+  return {
+    previousToken: mean((m) => m.previousToken),
+    firstToken: mean((m) => m.firstToken),
+    self: mean((m) => m.self),
+    uniform: mean((m) => m.uniform),
+    induction:
+      inductions.length === 0
+        ? undefined
+        : inductions.reduce((a, b) => a + b, 0) / inductions.length,
+    entropy: mean((m) => m.entropy),
+    distance: mean((m) => m.distance),
+  };
+}
