@@ -1,7 +1,7 @@
 // One head enlarged: its map, and the text itself with every token shaded by the chosen row. Pointing at a token or at the
 // map chooses a row; so do the arrow keys.
 import { el } from '../../shared/dom.js';
-import { drawHeat, type HeatColours, mixed, shadeOf } from './heat.js';
+import { drawHeat, type HeatColours, inkOn, mixed, shadeOf } from './heat.js';
 import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.js';
 
 export class BigView {
@@ -53,10 +53,9 @@ export class BigView {
     const n = this.#map?.rows.length ?? 0;
     for (const [key, chip] of this.#chips.entries()) {
       const shade = key <= row ? shadeOf(weights?.[key] ?? 0) : 0;
-      const [r, g, b] = mixed(low, high, shade);
-      chip.style.backgroundColor = `rgb(${r} ${g} ${b})`;
-      // Text keeps its contrast: the theme's two inks, by which half of the scale it stands on.
-      chip.classList.toggle('is-strong', shade > 0.55);
+      const colour = mixed(low, high, shade);
+      chip.style.backgroundColor = `rgb(${colour.join(' ')})`;
+      chip.style.color = inkOn(colour);
       chip.classList.toggle('is-later', key > row);
       chip.setAttribute('aria-pressed', String(key === row));
       chip.tabIndex = key === row ? 0 : -1;

@@ -7,7 +7,7 @@ export interface HeatColours {
   /** Where a row can see nothing: keys after it. */
   none: Rgb;
 }
-type Rgb = readonly [number, number, number];
+export type Rgb = readonly [number, number, number];
 
 /** "#1c5b82" -> 28, 91, 130; "#fff" is short for "#ffffff", and what a build makes of it. */
 export function rgbOf(hex: string): Rgb {
@@ -28,6 +28,20 @@ export const shadeOf = (weight: number) => Math.sqrt(Math.min(1, Math.max(0, wei
 export function mixed(low: Rgb, high: Rgb, share: number): Rgb {
   const at = (i: 0 | 1 | 2) => Math.round(low[i] + (high[i] - low[i]) * share);
   return [at(0), at(1), at(2)];
+}
+
+/** WCAG 2: relative luminance of an sRGB colour. */
+export function luminance(rgb: Rgb): number {
+  const [r, g, b] = rgb.map((channel) => {
+    const value = channel / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Black or white, whichever has more contrast: at least 4.58 on any colour. Theme inks have less on middle shades. */
+export function inkOn(rgb: Rgb): '#000' | '#fff' {
+  return (luminance(rgb) + 0.05) ** 2 > 1.05 * 0.05 ? '#000' : '#fff';
 }
 
 /** rows[i] has the weights of keys 0 to i. The canvas becomes n x n pixels. */
