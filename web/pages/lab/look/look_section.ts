@@ -51,6 +51,7 @@ export class LookSection {
   #data: LookData | undefined;
   /** Shown until a visitor chooses. */
   #first: HeadId = { layer: 0, head: 0 };
+  #isNear = false;
   #asked = 0;
   #writing: AbortController | undefined;
 
@@ -82,6 +83,7 @@ export class LookSection {
       (entries) => {
         if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
         observer.disconnect();
+        this.#isNear = true;
         void this.look();
       },
       { rootMargin: '400px' },
@@ -253,7 +255,7 @@ export class LookSection {
     if (model !== circuitName && /^[A-Z ]*$/.test(this.#text.value)) this.#text.value = defaultText;
     this.#textChanged();
     this.#survey.clear();
-    void this.look();
+    if (this.#isNear) void this.look();
   }
 
   #head(): HeadId | undefined {
