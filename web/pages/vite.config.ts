@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
+import { offline } from './offline_plugin.js';
 
 const root = fileURLToPath(new URL('.', import.meta.url));
 const modelFile = fileURLToPath(
@@ -85,7 +86,7 @@ export default defineConfig({
   root,
   base: './',
   appType: 'mpa',
-  plugins: [siteHeader(pages), defaultModel()],
+  plugins: [siteHeader(pages), defaultModel(), offline(`${root}service_worker.js`)],
   // Threads need an isolated page, in development too.
   server: { headers: isolationHeaders },
   build: {

@@ -78,6 +78,14 @@ class PuppeteerTab implements Tab {
   }
 }
 
+/** Another tab of the same browser, and this one closed: a page that was left may live on to be returned to. */
+export async function reopened(tab: Tab): Promise<Tab> {
+  if (!(tab instanceof PuppeteerTab)) throw new Error(`${tab.engine} cannot do this`);
+  const page = await tab.browser.newPage();
+  await tab.page.close();
+  return new PuppeteerTab(tab.engine, tab.browser, page);
+}
+
 export async function openPuppeteerTab(
   engine: 'chromium' | 'firefox',
   executablePath: string,

@@ -8,9 +8,11 @@
 //   others   problem, drop-target, toast, theme-toggle
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';
+import { keepForOffline } from '../shared/offline.js';
 import { wireThemeToggle } from '../shared/theme.js';
 import { BenchPage } from './bench_page.js';
 
 fillIcons(document);
 wireThemeToggle(byId('theme-toggle', HTMLButtonElement));
+keepForOffline('../');
 new BenchPage().start();

@@ -20,9 +20,11 @@
 //   others      drop-target, toast, toast-action, live-log (sentences for screen readers), live-status
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';
+import { keepForOffline } from '../shared/offline.js';
 import { wireThemeToggle } from '../shared/theme.js';
 import { ChatPage } from './page.js';
 
 fillIcons(document);
 wireThemeToggle(byId('theme-toggle', HTMLButtonElement));
+keepForOffline('./');
 new ChatPage().start();

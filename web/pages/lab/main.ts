@@ -20,9 +20,11 @@
 //   exports    [data-export="svg|png|csv|json"]
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';
+import { keepForOffline } from '../shared/offline.js';
 import { wireThemeToggle } from '../shared/theme.js';
 import { LabPage } from './lab_page.js';
 
 fillIcons(document);
 wireThemeToggle(byId('theme-toggle', HTMLButtonElement));
+keepForOffline('../');
 void new LabPage().start();
