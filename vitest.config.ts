@@ -11,7 +11,12 @@ export default defineConfig({
       {
         test: {
           name: 'web',
-          include: ['tests/web/**/*.test.ts', 'tests/check/**/*.test.mjs', 'examples/**/*.test.ts'],
+          include: [
+            'tests/web/**/*.test.ts',
+            'tests/soak/*.test.ts',
+            'tests/check/**/*.test.mjs',
+            'examples/**/*.test.ts',
+          ],
           testTimeout: webTimeoutMs,
           hookTimeout: webTimeoutMs,
         },
@@ -19,7 +24,7 @@ export default defineConfig({
       {
         test: {
           name: 'browser',
-          include: ['tests/browser/**/*.test.ts'],
+          include: ['tests/browser/**/*.test.ts', 'tests/soak/browser/**/*.test.ts'],
           testTimeout: browserTimeoutMs,
           hookTimeout: browserTimeoutMs,
           // One browser at a time: timings and memory are measured in some tests.
