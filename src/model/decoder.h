@@ -101,7 +101,7 @@ class Decoder {
   // decoder_capture.cc: with a capture only.
   template <typename F>
   void ForCapturedRows(size_t first_row, const F& f) const noexcept;
-  void CaptureHeadOutputs(ForwardCapture::Layer& captured, size_t first_row) noexcept;
+  void CaptureHeadOutputs(size_t layer, size_t first_row) noexcept;
   void CaptureResidual(size_t n_layers_done, size_t first_row) noexcept;
   // Of the chunk; n_tokens where none is captured.
   size_t FirstCapturedRow() const noexcept;

@@ -43,6 +43,7 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
   if (first_row == n_tokens_) return;
   Attend(layer, first_row);
   GateHeads(layer, first_row);
+  if (capture_ != nullptr) CaptureHeadOutputs(layer, first_row);
   clock_.Mark(Stage::kAttention);
   Multiply(weights.w_o, heads_, model_.spec.layers[layer].heads.out_width(), out, first_row);
   clock_.Mark(Stage::kProjections);
@@ -124,7 +125,6 @@ void Decoder::Attend(size_t layer, size_t first_row) noexcept {
     args.capture = &attention_capture;
   }
   headlight::Attend(attention_specs_[layer], args, attention_workspace_, pool_);
-  if (captured != nullptr) CaptureHeadOutputs(*captured, first_row);
 }
 
 // Multiplies what the heads blended by its gates.

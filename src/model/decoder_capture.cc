@@ -23,13 +23,14 @@ size_t Decoder::FirstCapturedRow() const noexcept {
   return first;
 }
 
-void Decoder::CaptureHeadOutputs(ForwardCapture::Layer& captured, size_t first_row) noexcept {
-  if (captured.head_outputs.empty()) return;
-  const size_t d_v = captured.d_v;
+void Decoder::CaptureHeadOutputs(size_t layer, size_t first_row) noexcept {
+  ForwardCapture::Layer* captured = capture_->FindLayer(layer);
+  if (captured == nullptr || captured->head_outputs.empty()) return;
+  const size_t d_v = captured->d_v;
   ForCapturedRows(first_row, [&](size_t row, uint32_t slot) {
-    for (size_t i = 0; i < captured.heads.size(); ++i) {
-      std::copy_n(heads_.at(row) + captured.heads[i] * d_v, d_v,
-                  captured.head_outputs.data() + (i * capture_->n_rows() + slot) * d_v);
+    for (size_t i = 0; i < captured->heads.size(); ++i) {
+      std::copy_n(heads_.at(row) + captured->heads[i] * d_v, d_v,
+                  captured->head_outputs.data() + (i * capture_->n_rows() + slot) * d_v);
     }
   });
 }

@@ -39,9 +39,10 @@ struct ForwardCapture {
     std::vector<uint32_t> heads;
     std::vector<uint32_t> slot_of_head;  // [n_q_heads]
     size_t d_v = 0;
-    std::vector<float> attention;     // [heads, rows, n_kv]
-    std::vector<float> sink_mass;     // [heads, rows]
-    std::vector<float> head_outputs;  // [heads, rows, d_v] before W_O, or empty
+    std::vector<float> attention;  // [heads, rows, n_kv]
+    std::vector<float> sink_mass;  // [heads, rows]
+    std::vector<float>
+        head_outputs;  // [heads, rows, d_v], gated if the layer gates them, before W_O; or empty
   };
   struct Lens {
     uint32_t layer = 0;

@@ -141,6 +141,21 @@ TEST_CASE("capture: the first position puts out its own value, whatever the head
   CHECK(layer.head_outputs[0] != layer.head_outputs[2 * 32]);
 }
 
+TEST_CASE("capture: head outputs are what W_O gets: behind the layer's gate, if it has one") {
+  ModelSpec spec = SmallSessionSpec();
+  spec.layers[0].tensors.always.Add(TensorRole::kHeadGate);
+  const TestModel test = MakeTestModel(spec, TensorType::kQ8_0, 22);
+  const auto result =
+      Forward(test, RandomTokens(5, 97, 6), Everything(RowsOf::kListed, {0}), ExactOptions());
+  // Both heads blend the one value there is; each has a gate of its own.
+  const std::vector<float>& outputs = result.capture->layers[0].head_outputs;
+  const float ratio = outputs[0] / outputs[32];
+  CHECK(ratio != doctest::Approx(1.0));
+  for (size_t i = 0; i < 32; ++i) {
+    CHECK(outputs[i] == doctest::Approx(ratio * outputs[32 + i]).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("capture: any chunk and any number of threads give the same bits, and change no logit") {
   for (const ActivationType activations : {ActivationType::kF32, ActivationType::kInt8}) {
     for (const CacheType type : {CacheType::kF32, CacheType::kInt8}) {

@@ -70,7 +70,7 @@ export class RowView {
             {
               name: headName(map.id),
               tone: i === 0 ? 1 : 2,
-              values: keys.map((key) => rows[i]?.[key] ?? 0),
+              values: keys.map((key) => visible(rows[i]?.[key] ?? 0)),
             },
           ],
     );
@@ -78,5 +78,8 @@ export class RowView {
     return weightBars(labels, series, width);
   }
 }
+
+/** What four digits would not show is nothing. */
+const visible = (weight: number) => (weight < 5e-5 ? 0 : weight);
 
 const percent = (share: number) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
