@@ -5,6 +5,7 @@
 
 #include "attention/attention_chunk.h"
 #include "attention/online_softmax-inl.h"
+#include "simd/part.h"
 
 namespace headlight {
 namespace {
@@ -15,9 +16,9 @@ void NormaliseRow(const SoftmaxState& state, float* scores, size_t n) {
   const VecF32 max = hn::Set(kF32, state.max);
   const VecF32 inverse = hn::Set(kF32, InverseSum(state));
   const auto weights = [&](VecF32 s) { return hn::Mul(ExpF32(kF32, hn::Sub(s, max)), inverse); };
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) hn::StoreU(weights(hn::LoadU(kF32, scores + i)), kF32, scores + i);
-  if (i < n) hn::StoreN(weights(hn::LoadN(kF32, scores + i, n - i)), kF32, scores + i, n - i);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    StorePart(weights(LoadPart(scores + i, n_left)), scores + i, n_left);
+  });
 }
 
 }  // namespace

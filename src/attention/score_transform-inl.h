@@ -5,6 +5,7 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
+#include "simd/part.h"
 #include "simd/relaxed.h"
 
 namespace headlight {
@@ -38,7 +39,7 @@ inline void AddAlibi(float slope, size_t pos, size_t key, float* scores, size_t 
 inline void AddMask(const float* mask, float* scores, size_t n) {
   constexpr F32x4 kF32;
   for (size_t i = 0; i < n; i += 4) {
-    const VecF32 bias = n - i >= 4 ? hn::LoadU(kF32, mask + i) : hn::LoadN(kF32, mask + i, n - i);
+    const VecF32 bias = LoadPart(mask + i, n - i);
     hn::Store(hn::Add(hn::Load(kF32, scores + i), bias), kF32, scores + i);
   }
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/sort.h"
 #include "gguf/gguf_error.h"
 #include "gguf/gguf_limits.h"
 #include "gguf/gguf_parser.h"
@@ -61,7 +62,7 @@ uint64_t FileBytes(const GgufTensor& tensor, const TensorTypeTraits& traits) {
 void CheckOverlap(const GgufHeader& header) {
   std::vector<uint32_t> by_offset(header.tensors.size());
   std::iota(by_offset.begin(), by_offset.end(), 0u);
-  std::sort(by_offset.begin(), by_offset.end(), [&](uint32_t a, uint32_t b) {
+  HeapSort(by_offset, [&](uint32_t a, uint32_t b) {
     return header.tensors[a].offset < header.tensors[b].offset;
   });
   for (size_t i = 1; i < by_offset.size(); ++i) {
@@ -80,9 +81,8 @@ void IndexByName(GgufHeader& header) {
   auto& order = header.tensors_by_name;
   order.resize(header.tensors.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return header.tensors[a].name < header.tensors[b].name;
-  });
+  HeapSort(order,
+           [&](uint32_t a, uint32_t b) { return header.tensors[a].name < header.tensors[b].name; });
   for (size_t i = 1; i < order.size(); ++i) {
     const GgufTensor& tensor = header.tensors[order[i]];
     if (header.tensors[order[i - 1]].name != tensor.name) continue;

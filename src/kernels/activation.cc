@@ -1,7 +1,7 @@
 #include "kernels/activation.h"
 
-#include "kernels/float_rows-inl.h"
 #include "simd/exp-inl.h"
+#include "simd/part.h"
 
 namespace headlight {
 namespace {
@@ -39,15 +39,7 @@ HWY_INLINE VecF32 ClampedUp(VecF32 x) {
 template <class F>
 HWY_INLINE void Map(const float* x, size_t n, float* y, const F& f) {
   ForVectors(
-      n, [&](size_t i, size_t n_lanes) { StorePart(f(LoadPart(x + i, n_lanes)), y + i, n_lanes); });
-}
-
-template <class F>
-HWY_INLINE void MapMul(const float* gate, const float* up, size_t n, float* y, const F& f) {
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 g = f(LoadPart(gate + i, n_lanes));
-    StorePart(hn::Mul(g, LoadPart(up + i, n_lanes)), y + i, n_lanes);
-  });
+      n, [&](size_t i, size_t n_left) { StorePart(f(LoadPart(x + i, n_left)), y + i, n_left); });
 }
 
 HWY_INLINE VecF32 Silu(VecF32 x) { return TimesSigmoid(x, x); }
@@ -73,18 +65,23 @@ void Activate(Activation activation, const float* x, size_t n, float* y) noexcep
 void ActivateMul(Activation activation, const float* gate, const float* up, size_t n,
                  float* y) noexcept {
   switch (activation) {
-    case Activation::kSilu:
-      return MapMul(gate, up, n, y, [](VecF32 v) { return Silu(v); });
-    case Activation::kGelu:
-      return MapMul(gate, up, n, y, [](VecF32 v) { return Gelu(v); });
-    case Activation::kRelu:
-      return MapMul(gate, up, n, y, [](VecF32 v) { return Relu(v); });
-    case Activation::kSquaredRelu:
-      return MapMul(gate, up, n, y, [](VecF32 v) { return SquaredRelu(v); });
+    case Activation::kSilu:  // most models: in one go
+      return ForVectors(n, [&](size_t i, size_t n_left) {
+        const VecF32 g = Silu(LoadPart(gate + i, n_left));
+        StorePart(hn::Mul(g, LoadPart(up + i, n_left)), y + i, n_left);
+      });
     case Activation::kClampedSwiglu:
-      ForVectors(n, [&](size_t i, size_t n_lanes) {
-        const VecF32 g = ClampedGate(LoadPart(gate + i, n_lanes));
-        StorePart(hn::Mul(g, ClampedUp(LoadPart(up + i, n_lanes))), y + i, n_lanes);
+      return ForVectors(n, [&](size_t i, size_t n_left) {
+        const VecF32 g = ClampedGate(LoadPart(gate + i, n_left));
+        StorePart(hn::Mul(g, ClampedUp(LoadPart(up + i, n_left))), y + i, n_left);
+      });
+    case Activation::kGelu:
+    case Activation::kRelu:
+    case Activation::kSquaredRelu:
+      Activate(activation, gate, n, y);
+      return ForVectors(n, [&](size_t i, size_t n_left) {
+        const VecF32 g = LoadPart(y + i, n_left);
+        StorePart(hn::Mul(g, LoadPart(up + i, n_left)), y + i, n_left);
       });
   }
 }

@@ -8,6 +8,7 @@
 #include "kernels/rows-inl.h"
 #include "kernels/tiles.h"
 #include "kernels/widen.h"
+#include "simd/part.h"
 
 namespace headlight {
 namespace {
@@ -38,7 +39,7 @@ void RunTile(const Panel& panel) {
   for (size_t g = 0; g < kGroups; ++g) {
     for (size_t t = 0; t < kTokens; ++t) {
       const float* y = panel.y + t * panel.y_stride + g * kRowGroup;
-      sums[g][t] = panel.is_first ? hn::Zero(df) : LoadRows(y, panel.n_rows - g * kRowGroup);
+      sums[g][t] = panel.is_first ? hn::Zero(df) : LoadPart(y, panel.n_rows - g * kRowGroup);
     }
   }
   for (size_t c = 0; c < panel.n_cols; ++c) {
@@ -54,7 +55,7 @@ void RunTile(const Panel& panel) {
   for (size_t g = 0; g < kGroups; ++g) {
     for (size_t t = 0; t < kTokens; ++t) {
       const size_t row = g * kRowGroup;
-      StoreRows(sums[g][t], panel.y + t * panel.y_stride + row, panel.n_rows - row);
+      StorePart(sums[g][t], panel.y + t * panel.y_stride + row, panel.n_rows - row);
     }
   }
 }
@@ -109,7 +110,7 @@ HWY_NOINLINE void RunVector(const RowRange& range, size_t group) {
   }
   for (size_t g = 0; g < kGroups; ++g) {
     const size_t row = (group + g) * kRowGroup;
-    StoreRows(sums[g], range.y + row, shape.n_rows - row);
+    StorePart(sums[g], range.y + row, shape.n_rows - row);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/rows-inl.h"
+#include "simd/part.h"
 
 namespace headlight {
 namespace {
@@ -45,9 +46,9 @@ void SubtractMins(const CodeGroup& groups, size_t n_groups, const Activations& x
       WidenMins(from, begin, n, mins);
       for (size_t t = 0; t < tokens.n; ++t) {
         float* y = out.y + t * out.y_stride + row;
-        const VecF32 sum = begin == 0 ? hn::Zero(F32x4()) : LoadRows(y, n_rows);
+        const VecF32 sum = begin == 0 ? hn::Zero(F32x4()) : LoadPart(y, n_rows);
         const size_t token = tokens.first + t;
-        StoreRows(by_halves ? Subtract<true>(mins, x, token, begin, n, sum)
+        StorePart(by_halves ? Subtract<true>(mins, x, token, begin, n, sum)
                             : Subtract<false>(mins, x, token, begin, n, sum),
                   y, n_rows);
       }

@@ -18,18 +18,6 @@ HWY_INLINE VecF32 LoadBF16x4(const uint8_t* bf16) {
   return hn::BitCast(F32x4(), hn::ShiftLeft<16>(hn::PromoteTo(I32x4(), halves)));
 }
 
-HWY_INLINE VecF32 LoadRows(const float* y, size_t n_rows) {
-  return n_rows >= kRowGroup ? hn::LoadU(F32x4(), y) : hn::LoadN(F32x4(), y, n_rows);
-}
-
-HWY_INLINE void StoreRows(VecF32 v, float* y, size_t n_rows) {
-  if (n_rows >= kRowGroup) {
-    hn::StoreU(v, F32x4(), y);
-  } else {
-    hn::StoreN(v, F32x4(), y, n_rows);
-  }
-}
-
 }  // namespace headlight
 
 #endif  // HEADLIGHT_KERNELS_ROWS_INL_H_

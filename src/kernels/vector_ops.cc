@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/float_rows-inl.h"
 #include "simd/exp-inl.h"
+#include "simd/part.h"
 
 namespace headlight {
 namespace {
@@ -23,7 +23,7 @@ float SumOfSquares(const float* x, size_t n) {
     }
   }
   for (; i < n; i += kFloatLanes) {
-    const VecF32 v = LoadPart(x + i, n - i < kFloatLanes ? n - i : kFloatLanes);
+    const VecF32 v = LoadPart(x + i, n - i);
     sums[0] = hn::Add(sums[0], hn::Mul(v, v));
   }
   return hn::ReduceSum(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])));
@@ -34,15 +34,15 @@ float SumOfSquares(const float* x, size_t n) {
 void RmsNorm(const float* x, const float* w, size_t n, float eps, float* y) noexcept {
   const float mean = SumOfSquares(x, n) / static_cast<float>(n);
   const VecF32 scale = hn::Set(F32x4(), 1.0f / std::sqrt(mean + eps));
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 normed = hn::Mul(LoadPart(x + i, n_lanes), scale);
-    StorePart(hn::Mul(normed, LoadPart(w + i, n_lanes)), y + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    const VecF32 normed = hn::Mul(LoadPart(x + i, n_left), scale);
+    StorePart(hn::Mul(normed, LoadPart(w + i, n_left)), y + i, n_left);
   });
 }
 
 void AddTo(float* x, const float* y, size_t n) noexcept {
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    StorePart(hn::Add(LoadPart(x + i, n_lanes), LoadPart(y + i, n_lanes)), x + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    StorePart(hn::Add(LoadPart(x + i, n_left), LoadPart(y + i, n_left)), x + i, n_left);
   });
 }
 
@@ -62,43 +62,43 @@ void LayerNorm(const float* x, const float* w, const float* b, size_t n, float e
   const VecF32 center = hn::Set(d, static_cast<float>(mean));
   const VecF32 scale =
       hn::Set(d, static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(eps))));
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 normed = hn::Mul(hn::Sub(LoadPart(x + i, n_lanes), center), scale);
-    VecF32 out = hn::Mul(normed, LoadPart(w + i, n_lanes));
-    if (b != nullptr) out = hn::Add(out, LoadPart(b + i, n_lanes));
-    StorePart(out, y + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    const VecF32 normed = hn::Mul(hn::Sub(LoadPart(x + i, n_left), center), scale);
+    VecF32 out = hn::Mul(normed, LoadPart(w + i, n_left));
+    if (b != nullptr) out = hn::Add(out, LoadPart(b + i, n_left));
+    StorePart(out, y + i, n_left);
   });
 }
 
 void Scale(float* x, float factor, size_t n) noexcept {
   const VecF32 f = hn::Set(F32x4(), factor);
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    StorePart(hn::Mul(LoadPart(x + i, n_lanes), f), x + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    StorePart(hn::Mul(LoadPart(x + i, n_left), f), x + i, n_left);
   });
 }
 
 void Clamp(float* x, float limit, size_t n) noexcept {
   const VecF32 high = hn::Set(F32x4(), limit);
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    StorePart(hn::Clamp(LoadPart(x + i, n_lanes), hn::Neg(high), high), x + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    StorePart(hn::Clamp(LoadPart(x + i, n_left), hn::Neg(high), high), x + i, n_left);
   });
 }
 
 void MulSigmoid(float* x, const float* gate, size_t n) noexcept {
   const F32x4 d;
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 e = ExpF32(d, hn::Neg(LoadPart(gate + i, n_lanes)));
-    const VecF32 gated = hn::Div(LoadPart(x + i, n_lanes), hn::Add(hn::Set(d, 1.0f), e));
-    StorePart(gated, x + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    const VecF32 e = ExpF32(d, hn::Neg(LoadPart(gate + i, n_left)));
+    const VecF32 gated = hn::Div(LoadPart(x + i, n_left), hn::Add(hn::Set(d, 1.0f), e));
+    StorePart(gated, x + i, n_left);
   });
 }
 
 void Softcap(float* x, float cap, size_t n) noexcept {
   const F32x4 d;
   const VecF32 inverse = hn::Set(d, 1.0f / cap);
-  ForVectors(n, [&](size_t i, size_t n_lanes) {
-    const VecF32 capped = hn::CallTanh(d, hn::Mul(LoadPart(x + i, n_lanes), inverse));
-    StorePart(hn::Mul(capped, hn::Set(d, cap)), x + i, n_lanes);
+  ForVectors(n, [&](size_t i, size_t n_left) {
+    const VecF32 capped = hn::CallTanh(d, hn::Mul(LoadPart(x + i, n_left), inverse));
+    StorePart(hn::Mul(capped, hn::Set(d, cap)), x + i, n_left);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/aligned.h"
+#include "base/sort.h"
 #include "gguf/gguf_error.h"
 #include "model/vector_writer.h"
 
@@ -98,8 +99,7 @@ LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form
     }
     plan.jobs.push_back(std::move(job));
   }
-  std::sort(plan.jobs.begin(), plan.jobs.end(),
-            [](const LoadJob& a, const LoadJob& b) { return a.offset < b.offset; });
+  HeapSort(plan.jobs, [](const LoadJob& a, const LoadJob& b) { return a.offset < b.offset; });
   return plan;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "sample/logit_scan.h"
 
 namespace headlight {
@@ -38,7 +40,7 @@ void CheckBias(const std::vector<std::pair<uint32_t, float>>& bias, size_t vocab
       ThrowBadOption(name, std::to_string(value), "finite, or -inf to ban the token");
     if (value == -kInfinity) banned.push_back(id);
   }
-  std::sort(banned.begin(), banned.end());
+  HeapSort(banned, std::less<>());
   const auto n_banned = std::unique(banned.begin(), banned.end()) - banned.begin();
   if (static_cast<size_t>(n_banned) == vocab_size) {
     ThrowBadOption("logit_bias", "a ban on every token", "such that one token is left");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "simd/part.h"
 #include "simd/relaxed.h"
 
 namespace headlight {
@@ -25,8 +26,7 @@ HWY_INLINE VecI32 NearestInts(VecF32 x) {
 
 // Four floats from x, of n (others 0); NaN becomes 0.
 HWY_INLINE VecF32 LoadNumbers(const float* x, size_t n) {
-  constexpr F32x4 kF32;
-  const VecF32 v = n >= 4 ? hn::LoadU(kF32, x) : hn::LoadN(kF32, x, n);
+  const VecF32 v = LoadPart(x, n);
   return hn::IfThenElseZero(hn::Eq(v, v), v);
 }
 
