@@ -285,9 +285,10 @@ void AccumulateCodes(const Chunk& chunk) {
 void AccumulateValues(const Chunk& chunk) {
   const KvHeadView& kv = chunk.kv;
   if (kv.format.v == CacheType::kInt8) return AccumulateCodes(chunk);
+  const size_t width = RoundUp(chunk.spec.layout.d_v, 4);  // less than a row that holds a key too
   ForTileGroups(chunk, kv.format.v, kv.v, kv.v_stride,
                 [&](const float* v, size_t n_keys, const Group& group, auto count) {
-                  AccumulateTile<count, kValueVecs[count]>(v, kv.v_stride, n_keys, group);
+                  AccumulateTile<count, kValueVecs[count]>(v, kv.v_stride, width, n_keys, group);
                 });
 }
 

@@ -92,14 +92,15 @@ HWY_INLINE void AccumulateStrip(const float* v, size_t stride, size_t n_keys, co
   }
 }
 
-// v [n_keys, stride].
+// v [n_keys, width], rows stride apart; width a multiple of 4.
 template <size_t kRows, size_t kVecs>
-HWY_NOINLINE void AccumulateTile(const float* v, size_t stride, size_t n_keys, const Group& group) {
+HWY_NOINLINE void AccumulateTile(const float* v, size_t stride, size_t width, size_t n_keys,
+                                 const Group& group) {
   size_t column = 0;
-  for (; column + 4 * kVecs <= stride; column += 4 * kVecs) {
+  for (; column + 4 * kVecs <= width; column += 4 * kVecs) {
     AccumulateStrip<kRows, kVecs>(v, stride, n_keys, group, column);
   }
-  for (; column < stride; column += 4) AccumulateStrip<kRows, 1>(v, stride, n_keys, group, column);
+  for (; column < width; column += 4) AccumulateStrip<kRows, 1>(v, stride, n_keys, group, column);
 }
 
 }  // namespace headlight

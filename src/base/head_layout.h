@@ -13,6 +13,8 @@ struct HeadLayout {
       0;            // divides n_q_heads; query head h reads KV head h / (n_q_heads / n_kv_heads)
   size_t d_qk = 0;  // width of a query and of a key, in elements
   size_t d_v = 0;   // width of a value, in elements
+  // A value is the first d_v elements of its key (latent attention): a cache may store it once.
+  bool values_in_keys = false;
 
   constexpr size_t n_q_per_kv() const { return n_q_heads / n_kv_heads; }
   constexpr size_t q_width() const { return n_q_heads * d_qk; }

@@ -139,6 +139,16 @@ float FloatAt(CacheType type, const void* rows, size_t i) {
                                  : static_cast<const float*>(rows)[i];
 }
 
+// Whether values are stored as parts of the keys.
+bool SharesValues(const HeadLayout& layout, KvCacheFormat format) {
+  return layout.values_in_keys && format.k == format.v && format.k != CacheType::kInt8;
+}
+
+size_t ValueBytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx) {
+  if (SharesValues(layout, format)) return 0;
+  return PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v);
+}
+
 }  // namespace
 
 size_t KvRowStride(CacheType type, size_t d) {
@@ -151,21 +161,23 @@ KvLayer::KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx)
       format_(format),
       n_ctx_(n_ctx),
       k_(PlaneBytes(format.k, layout.n_kv_heads, n_ctx, layout.d_qk)),
-      v_(PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v)) {}
+      v_(ValueBytes(layout, format, n_ctx)) {}
 
 size_t KvLayer::Bytes(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx) {
   return SaturatingAdd(PlaneBytes(format.k, layout.n_kv_heads, n_ctx, layout.d_qk),
-                       PlaneBytes(format.v, layout.n_kv_heads, n_ctx, layout.d_v));
+                       ValueBytes(layout, format, n_ctx));
 }
 
 size_t KvLayer::BytesPerToken(const HeadLayout& layout, KvCacheFormat format) {
+  const size_t v_bytes = SharesValues(layout, format) ? 0 : RowBytes(format.v, layout.d_v);
   return SaturatingAdd(SaturatingMul(RowBytes(format.k, layout.d_qk), layout.n_kv_heads),
-                       SaturatingMul(RowBytes(format.v, layout.d_v), layout.n_kv_heads));
+                       SaturatingMul(v_bytes, layout.n_kv_heads));
 }
 
 void KvLayer::WriteRow(size_t row, const float* k, const float* v) noexcept {
   const size_t n_heads = layout_.n_kv_heads;
   StoreHeads({format_.k, n_heads, n_ctx_, layout_.d_qk, Int8Placement::kKeys, k_.data()}, k, row);
+  if (SharesValues(layout_, format_)) return;
   StoreHeads({format_.v, n_heads, n_ctx_, layout_.d_v, Int8Placement::kValues, v_.data()}, v, row);
 }
 
@@ -185,7 +197,12 @@ KvHeadView KvLayer::head(size_t kv_head) const noexcept {
   view.k_stride = KvRowStride(format_.k, layout_.d_qk);
   view.v_stride = KvRowStride(format_.v, layout_.d_v);
   place(format_.k, view.k_stride, k_.data(), view.k, view.k_scales);
-  place(format_.v, view.v_stride, v_.data(), view.v, view.v_scales);
+  if (SharesValues(layout_, format_)) {
+    view.v = view.k;
+    view.v_stride = view.k_stride;
+  } else {
+    place(format_.v, view.v_stride, v_.data(), view.v, view.v_scales);
+  }
   return view;
 }
 
@@ -207,7 +224,7 @@ std::vector<std::span<uint8_t>> KvLayer::RowSpans(size_t n_rows) {
     }
   };
   add(format_.k, layout_.d_qk, k_.data());
-  add(format_.v, layout_.d_v, v_.data());
+  if (!SharesValues(layout_, format_)) add(format_.v, layout_.d_v, v_.data());
   return spans;
 }
 

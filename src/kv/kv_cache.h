@@ -46,7 +46,8 @@ size_t KvRowStride(CacheType type, size_t d);
 class KvLayer {
  public:
   // Throws Error(kBadOption) for a layout with a zero or with n_q_heads no multiple of n_kv_heads,
-  // Error(kOutOfMemory).
+  // Error(kOutOfMemory). A layout whose values are in the keys has them there alone, if both
+  // formats are the same and not int8 (whose values lie in another order).
   KvLayer(const HeadLayout& layout, KvCacheFormat format, size_t n_ctx);
   // BytesPerToken * n_ctx, with n_ctx rounded up to a multiple of 4 for int8: exactly what the
   // layer allocates. Saturates instead of wrapping around (wasm32).

@@ -1,6 +1,7 @@
 #include "model/arch_keys.h"
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "gguf/gguf_error.h"
@@ -46,6 +47,25 @@ constexpr std::string_view kReadKeys[] = {
     "use_parallel_residual",
 };
 
+// Read for families with experts, and for those with latent attention.
+constexpr std::string_view kExpertKeys[] = {
+    "expert_count",
+    "expert_used_count",
+    "expert_shared_count",
+    "expert_feed_forward_length",
+    "expert_shared_feed_forward_length",
+    "expert_weights_scale",
+    "expert_weights_norm",
+    "expert_gating_func",
+    "leading_dense_block_count",
+};
+constexpr std::string_view kLatentKeys[] = {
+    "attention.q_lora_rank",
+    "attention.kv_lora_rank",
+    "attention.key_length_mla",
+    "attention.value_length_mla",
+};
+
 // Keys that change nothing for the families of the table.
 constexpr std::string_view kIdleKeys[] = {
     "tensor_data_layout",      // how the source was laid out before conversion
@@ -63,6 +83,8 @@ constexpr MechanismKey kMechanismKeys[] = {
     {"expert_used_count", "a mixture of experts", 0},
     {"expert_shared_count", "a mixture of experts", 0},
     {"leading_dense_block_count", "a mixture of experts", 0},
+    {"expert_group_count", "experts chosen by groups", 1},
+    {"expert_group_used_count", "experts chosen by groups", 1},
     {"nextn_predict_layers", "multi-token prediction layers", 0},
     {"attention.causal", "bidirectional attention", 1},
     {"attention.temperature_scale", "attention temperature scaling", 0},
@@ -93,13 +115,17 @@ bool IsOff(const MechanismKey& row, const GgufValue& value) {
 
 }  // namespace
 
-void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix) {
+void CheckArchitectureKeys(const GgufReader& header, const ArchRow& arch) {
+  const std::string prefix = arch.name;
+  const bool has_experts = !arch.experts.always.empty();
   const auto& values = header.values();
   for (auto it = values.lower_bound(prefix + "."); it != values.end(); ++it) {
     const std::string& key = it->first;
     if (!key.starts_with(prefix + ".")) break;
     const std::string_view suffix = std::string_view(key).substr(prefix.size() + 1);
     if (Contains(kReadKeys, suffix) || Contains(kIdleKeys, suffix)) continue;
+    if (has_experts && Contains(kExpertKeys, suffix)) continue;
+    if (arch.is_latent && Contains(kLatentKeys, suffix)) continue;
     const char* mechanism = nullptr;
     bool off = false;
     for (const MechanismKey& row : kMechanismKeys) {

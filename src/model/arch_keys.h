@@ -3,15 +3,14 @@
 #ifndef HEADLIGHT_MODEL_ARCH_KEYS_H_
 #define HEADLIGHT_MODEL_ARCH_KEYS_H_
 
-#include <string>
-
 #include "gguf/gguf_reader.h"
+#include "model/arch_table.h"
 
 namespace headlight {
 
-// Throws Error(kUnsupported) for the first key "<prefix>.*" that is neither read by BuildModelSpec,
-// nor known to be without effect, nor at a value that switches its mechanism off.
-void CheckArchitectureKeys(const GgufReader& header, const std::string& prefix);
+// Throws Error(kUnsupported) for the first key of the architecture that is neither read by
+// BuildModelSpec, nor known to be without effect, nor at a value that switches its mechanism off.
+void CheckArchitectureKeys(const GgufReader& header, const ArchRow& arch);
 
 }  // namespace headlight
 

@@ -5,6 +5,7 @@ namespace {
 
 using Role = TensorRole;
 
+constexpr TensorSet kQkv = {Role::kQ, Role::kK, Role::kV};
 constexpr TensorSet kQkvBias = {Role::kQBias, Role::kKBias, Role::kVBias};
 constexpr TensorSet kQkNorms = {Role::kQNorm, Role::kKNorm};
 constexpr TensorSet kOutputBias = {Role::kAttentionOutputBias};
@@ -14,6 +15,13 @@ constexpr TensorSet kPostNorms = {Role::kAttentionPostNorm, Role::kFeedForwardPo
 constexpr TensorSet kFeedForwardBiases = {Role::kUpBias, Role::kDownBias};
 constexpr TensorSet kGate = {Role::kGate};
 constexpr TensorSet kOutputGates = {Role::kAttentionGate, Role::kHeadGate};
+
+constexpr TensorSet kExpertMatrices = {Role::kRouter, Role::kExpertGate, Role::kExpertUp,
+                                       Role::kExpertDown};
+constexpr TensorSet kExpertBiases = {Role::kRouterBias, Role::kExpertGateBias, Role::kExpertUpBias,
+                                     Role::kExpertDownBias};
+constexpr TensorSet kSharedExperts = {Role::kSharedGate, Role::kSharedUp, Role::kSharedDown};
+constexpr TensorSet kChoiceBias = {Role::kRouterChoiceBias};
 
 constexpr TensorSet kPlain = kPlainLayerTensors.always;
 constexpr TensorSet kUngated = kPlain - kGate;
@@ -37,7 +45,9 @@ constexpr ArchRow kArchitectures[] = {
      .rope_style = kPairs,
      .layer = {kPlain, kQkvBias | kOutputBias | kOutputGates | kFeedForwardBiases |
                            TensorSet{Role::kGateBias}},
-     .model = kWithRopeFactors},
+     .model = kWithRopeFactors,
+     .experts = {kExpertMatrices, {}},
+     .experts_sum_to_one = true},
     {.name = "smollm3", .rope_style = kPairs, .unrotated_every = 4},
     {.name = "ernie4_5", .rope_style = kPairs},
     {.name = "internlm2", .rope_style = kPairs},
@@ -45,6 +55,36 @@ constexpr ArchRow kArchitectures[] = {
     {.name = "exaone", .rope_style = kHalves, .model = kWithRopeFactors},
     {.name = "qwen2", .rope_style = kHalves, .layer = {kPlain | kQkvBias, {}}},
     {.name = "qwen3", .rope_style = kHalves, .layer = {kPlain | kQkNorms, kQkvBias}},
+    {.name = "qwen2moe",
+     .rope_style = kHalves,
+     .layer = {kPlain | kQkvBias, {}},
+     .experts = {kExpertMatrices | kSharedExperts | TensorSet{Role::kSharedRouter}, {}}},
+    {.name = "qwen3moe",
+     .rope_style = kHalves,
+     .layer = {kPlain | kQkNorms, {}},
+     .experts = {kExpertMatrices, {}},
+     .experts_sum_to_one = true},
+    {.name = "olmoe",
+     .rope_style = kHalves,
+     .layer = {kPlain | kQkNorms, {}},
+     .qk_norm = QkNorm::kRow,
+     .experts = {kExpertMatrices, {}}},
+    {.name = "deepseek", .rope_style = kPairs, .experts = {kExpertMatrices | kSharedExperts, {}}},
+    {.name = "deepseek2",
+     .rope_style = kPairs,
+     .layer = {(kPlain - kQkv) | TensorSet{Role::kKvA, Role::kKvANorm},
+               {Role::kQ, Role::kQA, Role::kQANorm, Role::kQB, Role::kKvB, Role::kKB, Role::kVB}},
+     .experts = {kExpertMatrices | kSharedExperts, kChoiceBias},
+     .is_latent = true},
+    {.name = "gpt-oss",
+     .rope_style = kHalves,
+     .layer = {(kPlain - TensorSet{Role::kFeedForwardNorm}) | kQkvBias | kOutputBias |
+                   TensorSet{Role::kSinks, Role::kNormBetween},
+               {}},
+     .activation = Activation::kClampedSwiglu,
+     .window = {.period = 2},
+     .experts = {kExpertMatrices | kExpertBiases, {}},
+     .gating = ExpertGating::kChosenSoftmax},
     {.name = "gemma",
      .rope_style = kHalves,
      .activation = Activation::kGelu,
@@ -74,6 +114,11 @@ constexpr ArchRow kArchitectures[] = {
      .qk_norm = QkNorm::kRow,
      .window = {.period = 4, .windowed_is_scaled = false}},
     {.name = "granite", .rope_style = kPairs, .model = kWithRopeFactors, .divides_logits = true},
+    {.name = "granitemoe",
+     .rope_style = kPairs,
+     .divides_logits = true,
+     .experts = {kExpertMatrices, {}},
+     .experts_sum_to_one = true},
     {.name = "gpt2",
      .rope_style = RopeStyle::kNone,
      .layer = kLayerNormLayer,

@@ -42,8 +42,12 @@ struct ArchRow {
   float alibi_max_bias = 0.0f;
   AddedPositions positions = AddedPositions::kNone;
   size_t n_wide_layers = 0;  // a model of so many layers scales scores by d_model / n_q_heads
-  ExpertGating gating = ExpertGating::kSoftmax;
-  bool experts_sum_to_one = false;  // where the file does not say
+  // What stands in place of kGate, kUp and kDown in layers with experts; empty: the family has
+  // none.
+  TensorUse experts = {};
+  ExpertGating gating = ExpertGating::kSoftmax;  // where the file does not say
+  bool experts_sum_to_one = false;               // where the file does not say
+  bool is_latent = false;                        // latent attention
 };
 
 std::span<const ArchRow> Architectures();

@@ -25,7 +25,7 @@ void CheckPositions(const ModelSpec& spec, size_t n_ctx) {
 Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& pool)
     : model_(model),
       pool_(pool),
-      plan_(PlanDecoder(model.spec)),
+      plan_(PlanDecoder(model.spec, options.latent)),
       activations_(options.max_tokens, plan_.widest_product, options.activations),
       attention_workspace_(plan_.widest_layout, options.n_ctx, pool.n_threads()) {
   CheckPositions(model.spec, options.n_ctx);
@@ -47,6 +47,11 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
         AttentionSpecOf(layer, model.layers[i], slopes, model.head.shape.form));
     CheckAttentionSpec(attention_specs_.back());
   }
+  const LayerSpec* latent = FindLatentLayer(model.spec);
+  if (latent != nullptr && options.latent == LatentComputation::kPlain) {
+    plain_heads_ =
+        std::make_unique<PlainHeads>(PlainLayout(*latent), latent->heads.d_qk, options.n_ctx);
+  }
   buffer_ = AlignedArray<float>(BufferFloats(plan_, options.max_tokens));
   PlaceBuffers(options.max_tokens);
 }
@@ -66,19 +71,33 @@ void Decoder::PlaceBuffers(size_t max_tokens) {
   v_ = place(attention, strides.v);
   heads_ = place(attention, strides.heads);
   gate_heads_ = place(attention, strides.gate_heads);
+  q_latent_ = place(attention, strides.q_latent);
+  q_plain_ = place(attention, strides.q_plain);
+  kv_latent_ = place(attention, strides.kv_latent);
+  head_values_ = place(attention, strides.head_values);
   gate_ = place(feed_forward, strides.d_ff);
   up_ = place(feed_forward, strides.d_ff);
+  router_ = place(feed_forward, strides.router);
+  expert_in_ = place(feed_forward, strides.expert);
+  expert_out_ = place(feed_forward, strides.expert);
+  expert_sum_ = place(feed_forward, strides.expert);
+  if (plan_.n_experts_used == 0) return;
+  chosen_.resize(max_tokens * plan_.n_experts_used);
+  rows_of_expert_.resize(max_tokens);
 }
 
 size_t Decoder::WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& options,
                                size_t n_threads) {
-  const DecoderPlan plan = PlanDecoder(spec);
+  const DecoderPlan plan = PlanDecoder(spec, options.latent);
   uint64_t bytes = uint64_t{BufferFloats(plan, options.max_tokens)} * sizeof(float);
   bytes +=
       Activations::WorkspaceBytes(options.max_tokens, plan.widest_product, options.activations);
   bytes += AttentionWorkspace::Bytes(plan.widest_layout, options.n_ctx, n_threads);
   for (const RopeSpec& rope : DistinctRopeSpecs(spec))
     bytes += RopeTable::Bytes(rope, options.n_ctx);
+  const LayerSpec* latent = FindLatentLayer(spec);
+  if (latent != nullptr && options.latent == LatentComputation::kPlain)
+    bytes += PlainHeads::Bytes(PlainLayout(*latent), latent->heads.d_qk, options.n_ctx);
   return ClampToSize(bytes);
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct DecoderOptions {
   size_t n_ctx = 0;       // positions
   size_t max_tokens = 0;  // of a chunk
   ActivationType activations = ActivationType::kInt8;
+  LatentComputation latent = LatentComputation::kAbsorbed;
 };
 
 // Which rows of a chunk go through the head.
@@ -86,10 +88,46 @@ class Decoder {
   void Attend(size_t layer, size_t first_row) noexcept;
   void GateHeads(size_t layer, size_t first_row) noexcept;
 
+  // decoder_latent.cc: the same of a layer with latent attention.
+  void ProjectLatents(size_t layer, Rows input, size_t first_row) noexcept;
+  void FinishLatentKey(size_t layer, size_t row) noexcept;
+  void AbsorbQueries(size_t layer, size_t first_row) noexcept;
+  void ExpandValues(size_t layer, size_t first_row) noexcept;
+  void ExpandRow(size_t layer, size_t row) noexcept;
+  void AttendPlain(size_t layer, size_t first_row) noexcept;
+
   // decoder_feed_forward.cc. Reads `input` and leaves what the branch adds, without the bias, in h.
   void FeedForward(size_t layer, Rows input, size_t first_row) noexcept;
   void ParallelResidual(size_t layer, size_t first_row) noexcept;
   void SequentialResidual(size_t layer, size_t first_row) noexcept;
+  // act(gate) * up or act(up), then down, of rows [begin, end).
+  struct FeedForwardWeights {
+    PackedMatrix gate;  // without data: not gated
+    PackedMatrix up, down;
+    const float* b_gate = nullptr;
+    const float* b_up = nullptr;
+  };
+  struct RowRange {
+    size_t begin = 0, end = 0;
+  };
+  void RunFeedForward(const FeedForwardWeights& weights, Activation activation, Rows input,
+                      RowRange rows, Rows out) noexcept;
+
+  // decoder_experts.cc.
+  struct ChosenExpert {
+    uint32_t expert = 0;
+    float weight = 0.0f;
+  };
+  struct ChosenRow {
+    size_t row = 0;
+    float weight = 0.0f;
+  };
+  void Experts(size_t layer, Rows input, size_t first_row) noexcept;
+  void ChooseExperts(size_t layer, size_t row) noexcept;
+  void RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept;
+  void RunSharedExpert(size_t layer, Rows input, size_t first_row) noexcept;
+  std::span<ChosenExpert> ChosenBy(size_t layer, size_t row) noexcept;
+
   void AddBranch(size_t layer, const float* bias, const NormWeights& post_norm, float* branch,
                  float* x) const noexcept;
 
@@ -118,6 +156,7 @@ class Decoder {
   DecoderPlan plan_;
   Activations activations_;
   AttentionWorkspace attention_workspace_;
+  std::unique_ptr<PlainHeads> plain_heads_;  // null unless latent attention is computed plainly
   std::vector<std::vector<float>> alibi_slopes_;  // a layer each; empty without ALiBi
   std::vector<AttentionSpec> attention_specs_;    // a layer each
   std::vector<RopeTable> rope_tables_;            // one for each distinct RopeSpec
@@ -128,7 +167,12 @@ class Decoder {
   AlignedArray<float> buffer_;
   Rows x_, h_, branch_;
   Rows q_, k_, v_, heads_, gate_heads_;
-  Rows gate_, up_;  // in the memory of those of attention
+  Rows q_latent_, q_plain_, kv_latent_, head_values_;
+  // In the memory of those of attention. expert_in, expert_out: rows of the tokens that chose one
+  // expert; expert_sum: what all experts add to a token.
+  Rows gate_, up_, router_, expert_in_, expert_out_, expert_sum_;
+  std::vector<ChosenExpert> chosen_;       // [max_tokens, n_experts_used], by expert
+  std::vector<ChosenRow> rows_of_expert_;  // [max_tokens] of those that chose the one at work
 
   // The chunk at work.
   KvCache* cache_ = nullptr;

@@ -33,19 +33,37 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
     ForRows(0, [&](size_t row) { Norm(weights.attention_norm, x_.at(row), d_model, h_.at(row)); });
     clock_.Mark(Stage::kNorms);
   }
-  ProjectQkv(layer, input, first_row);
-  clock_.Mark(Stage::kProjections);
-  ForRows(0, [&](size_t row) {
-    FinishKeyValue(layer, row);
-    if (row >= first_row) FinishQuery(layer, row);
-  });
+  const LayerSpec& spec = model_.spec.layers[layer];
+  const bool is_latent = spec.latent.rank != 0;
+  if (is_latent) {
+    ProjectLatents(layer, input, first_row);
+    clock_.Mark(Stage::kProjections);
+    ForRows(0, [&](size_t row) { FinishLatentKey(layer, row); });
+    if (plain_heads_ == nullptr) AbsorbQueries(layer, first_row);
+  } else {
+    ProjectQkv(layer, input, first_row);
+    clock_.Mark(Stage::kProjections);
+    ForRows(0, [&](size_t row) {
+      FinishKeyValue(layer, row);
+      if (row >= first_row) FinishQuery(layer, row);
+    });
+  }
   clock_.Mark(Stage::kPositions);
   if (first_row == n_tokens_) return;
-  Attend(layer, first_row);
+  if (is_latent && plain_heads_ != nullptr) {
+    AttendPlain(layer, first_row);
+  } else {
+    Attend(layer, first_row);
+  }
   GateHeads(layer, first_row);
   if (capture_ != nullptr) CaptureHeadOutputs(layer, first_row);
   clock_.Mark(Stage::kAttention);
-  Multiply(weights.w_o, heads_, model_.spec.layers[layer].heads.out_width(), out, first_row);
+  if (is_latent) {
+    if (plain_heads_ == nullptr) ExpandValues(layer, first_row);
+    Multiply(weights.w_o, head_values_, spec.heads.n_q_heads * spec.latent.d_v, out, first_row);
+  } else {
+    Multiply(weights.w_o, heads_, spec.heads.out_width(), out, first_row);
+  }
   clock_.Mark(Stage::kProjections);
 }
 

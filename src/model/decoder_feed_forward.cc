@@ -66,25 +66,37 @@ void Decoder::ParallelResidual(size_t layer, size_t first_row) noexcept {
 void Decoder::FeedForward(size_t layer, Rows input, size_t first_row) noexcept {
   const LayerSpec& spec = model_.spec.layers[layer];
   const LayerWeights& weights = model_.layers[layer];
-  const bool is_gated = spec.feed_forward == FeedForwardKind::kGated;
-  MatMulJob jobs[2] = {{&weights.w_gate, gate_.at(first_row), gate_.stride},
-                       {&weights.w_up, up_.at(first_row), up_.stride}};
-  SetActivations(input, model_.spec.d_model, first_row);
-  MatMul(is_gated ? std::span(jobs) : std::span(jobs).subspan(1), activations_, pool_);
+  if (spec.feed_forward == FeedForwardKind::kExperts) return Experts(layer, input, first_row);
+  const FeedForwardWeights dense = {weights.w_gate, weights.w_up, weights.w_down, weights.b_gate,
+                                    weights.b_up};
+  RunFeedForward(dense, spec.activation, input, {first_row, n_tokens_}, h_);
+}
+
+void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activation, Rows input,
+                             RowRange rows, Rows out) noexcept {
+  const size_t n_rows = rows.end - rows.begin;
+  const size_t d_ff = weights.up.shape.n_rows;
+  const bool is_gated = weights.gate.data != nullptr;
+  const MatMulJob jobs[2] = {{&weights.up, up_.at(rows.begin), up_.stride},
+                             {&weights.gate, gate_.at(rows.begin), gate_.stride}};
+  activations_.Set(input.at(rows.begin), n_rows, weights.up.shape.n_cols, input.stride);
+  MatMul(std::span(jobs).first(is_gated ? 2 : 1), activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
-  ForRows(first_row, [&](size_t row) {
+  ForRows(rows.begin, rows.end, [&](size_t row) {
     float* gate = gate_.at(row);
     float* up = up_.at(row);
-    if (weights.b_gate != nullptr) AddTo(gate, weights.b_gate, spec.d_ff);
-    if (weights.b_up != nullptr) AddTo(up, weights.b_up, spec.d_ff);
+    if (weights.b_gate != nullptr) AddTo(gate, weights.b_gate, d_ff);
+    if (weights.b_up != nullptr) AddTo(up, weights.b_up, d_ff);
     if (is_gated) {
-      ActivateMul(spec.activation, gate, up, spec.d_ff, gate);
+      ActivateMul(activation, gate, up, d_ff, gate);
     } else {
-      Activate(spec.activation, up, spec.d_ff, gate);
+      Activate(activation, up, d_ff, gate);
     }
   });
   clock_.Mark(Stage::kActivation);
-  Multiply(weights.w_down, gate_, spec.d_ff, h_, first_row);
+  const MatMulJob down = {&weights.down, out.at(rows.begin), out.stride};
+  activations_.Set(gate_.at(rows.begin), n_rows, d_ff, gate_.stride);
+  MatMul({&down, 1}, activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
 }
 

@@ -18,6 +18,18 @@ void WidenLayout(HeadLayout& widest, const HeadLayout& heads) {
   widest.d_v = std::max(widest.d_v, heads.d_v);
 }
 
+void PlanLatent(const LayerSpec& layer, DecoderPlan& plan) {
+  DecoderStrides& strides = plan.strides;
+  const LatentSpec& latent = layer.latent;
+  const size_t n_heads = layer.heads.n_q_heads;
+  Widen(strides.q_latent, latent.q_rank);
+  Widen(strides.q_plain, n_heads * latent.d_qk());
+  Widen(strides.kv_latent, latent.rank + latent.d_rope);
+  Widen(strides.head_values, n_heads * latent.d_v);
+  plan.widest_product =
+      std::max({plan.widest_product, latent.q_rank, latent.rank, n_heads * latent.d_v});
+}
+
 void PlanAttention(const LayerSpec& layer, DecoderPlan& plan) {
   DecoderStrides& strides = plan.strides;
   const HeadLayout& heads = layer.heads;
@@ -27,6 +39,7 @@ void PlanAttention(const LayerSpec& layer, DecoderPlan& plan) {
   Widen(strides.v, heads.v_width());
   Widen(strides.heads, heads.out_width());
   plan.widest_product = std::max(plan.widest_product, heads.out_width());
+  if (layer.latent.rank != 0) PlanLatent(layer, plan);
   if (layer.tensors.Has(TensorRole::kAttentionGate)) Widen(strides.gate_heads, heads.out_width());
   if (layer.tensors.Has(TensorRole::kHeadGate)) Widen(strides.gate_heads, heads.n_q_heads);
 }
@@ -38,7 +51,8 @@ void PlanFeedForward(const ModelSpec& spec, const LayerSpec& layer, DecoderPlan&
   if (layer.feed_forward == FeedForwardKind::kExperts) {
     d_ff = std::max(layer.experts.d_ff, layer.experts.d_ff_shared);
     Widen(strides.router, layer.experts.n);
-    Widen(strides.expert_in, spec.d_model);
+    Widen(strides.expert, spec.d_model);
+    plan.n_experts_used = std::max(plan.n_experts_used, layer.experts.n_used);
   }
   Widen(strides.d_ff, d_ff);
   plan.widest_product = std::max(plan.widest_product, d_ff);
@@ -50,7 +64,27 @@ size_t DecoderStrides::row_floats() const {
   return 2 * d_model + branch + std::max(attention_floats(), feed_forward_floats());
 }
 
-DecoderPlan PlanDecoder(const ModelSpec& spec) {
+HeadLayout PlainLayout(const LayerSpec& layer) {
+  const size_t n = layer.heads.n_q_heads;
+  return {n, n, layer.latent.d_qk(), layer.latent.d_v};
+}
+
+PlainHeads::PlainHeads(const HeadLayout& layout, size_t rank, size_t n_ctx)
+    : rows(layout, {}, n_ctx), latent(rank), keys(layout.k_width()), values(layout.v_width()) {}
+
+size_t PlainHeads::Bytes(const HeadLayout& layout, size_t rank, size_t n_ctx) {
+  const size_t n_floats = rank + layout.k_width() + layout.v_width();
+  return ClampToSize(uint64_t{KvLayer::Bytes(layout, {}, n_ctx)} + n_floats * sizeof(float));
+}
+
+const LayerSpec* FindLatentLayer(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.latent.rank != 0) return &layer;
+  }
+  return nullptr;
+}
+
+DecoderPlan PlanDecoder(const ModelSpec& spec, LatentComputation latent) {
   DecoderPlan plan;
   Widen(plan.strides.d_model, spec.d_model);
   plan.widest_product = spec.d_model;
@@ -58,6 +92,8 @@ DecoderPlan PlanDecoder(const ModelSpec& spec) {
     PlanAttention(layer, plan);
     PlanFeedForward(spec, layer, plan);
     if (layer.is_parallel) Widen(plan.strides.branch, spec.d_model);
+    if (layer.latent.rank != 0 && latent == LatentComputation::kPlain)
+      WidenLayout(plan.widest_layout, PlainLayout(layer));
   }
   return plan;
 }

@@ -26,13 +26,14 @@ struct DecoderStrides {
   size_t q_latent = 0, q_plain = 0, kv_latent = 0, head_values = 0;
   // Of the feed-forward.
   size_t d_ff = 0;
-  // Of experts: the router's logits, and the rows of one expert in and out.
-  size_t router = 0, expert_in = 0;
+  // Of experts: the router's logits; rows that one expert reads, what it makes of them, and the
+  // sum.
+  size_t router = 0, expert = 0;
 
   size_t attention_floats() const {
     return q + k + v + heads + gate_heads + q_latent + q_plain + kv_latent + head_values;
   }
-  size_t feed_forward_floats() const { return 2 * d_ff + router + 3 * expert_in; }
+  size_t feed_forward_floats() const { return 2 * d_ff + router + 3 * expert; }
   // All buffers of one row. Attention and feed-forward share their memory: each is dead when the
   // other lives.
   size_t row_floats() const;
@@ -42,8 +43,30 @@ struct DecoderPlan {
   DecoderStrides strides;
   size_t widest_product = 0;  // columns of the widest x of a product
   HeadLayout widest_layout;
+  size_t n_experts_used = 0;  // at most, by a token
 };
-DecoderPlan PlanDecoder(const ModelSpec& spec);
+
+// How latent attention is computed. Both cache the latent alone and give the same numbers but for
+// rounding. kAbsorbed: in the space of the latent. kPlain: keys and values of every head are made
+// anew from all cached latents in every layer; for checking, slow.
+enum class LatentComputation : uint8_t { kAbsorbed, kPlain };
+
+DecoderPlan PlanDecoder(const ModelSpec& spec, LatentComputation latent);
+
+// Of a layer of latent attention, in the plain computation.
+HeadLayout PlainLayout(const LayerSpec& layer);
+
+// Keys and values of the layer at work, of all cached positions: the plain computation's.
+struct PlainHeads {
+  // layout: PlainLayout of the layers of latent attention, which are alike.
+  PlainHeads(const HeadLayout& layout, size_t rank, size_t n_ctx);
+  static size_t Bytes(const HeadLayout& layout, size_t rank, size_t n_ctx);
+
+  KvLayer rows;
+  AlignedArray<float> latent, keys, values;  // of one row
+};
+// The first layer of latent attention; null if there is none.
+const LayerSpec* FindLatentLayer(const ModelSpec& spec);
 
 // Floats of the buffers of a chunk; saturates.
 size_t BufferFloats(const DecoderPlan& plan, size_t max_tokens);

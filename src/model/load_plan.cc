@@ -104,6 +104,22 @@ LoadPlan PlanShard(const ModelSpec& spec, const GgufReader& header, DotForm form
 }
 
 void SettleTensors(const std::vector<bool>& is_placed, ModelSpec& spec) {
+  const auto has = [&](TensorRole role, size_t layer) {
+    return is_placed[TensorPlace{role, layer}.index()];
+  };
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    LayerSpec& layer = spec.layers[i];
+    // Keys and values of a latent are apart, or joined; where the second norm is left open, it
+    // tells whether the branches are parallel.
+    const bool is_joined = has(TensorRole::kKvB, i);
+    if (layer.latent.rank != 0 && !is_joined) {
+      layer.tensors.always.Add(TensorRole::kKB);
+      layer.tensors.always.Add(TensorRole::kVB);
+    }
+    if (layer.tensors.maybe.Has(TensorRole::kFeedForwardNorm)) {
+      layer.is_parallel = !has(TensorRole::kFeedForwardNorm, i);
+    }
+  }
   for (size_t i = 0; i < NumPlaces(spec); ++i) {
     const TensorPlace place = PlaceAt(i);
     if (is_placed[i] || !UseOf(spec, place).always.Has(place.role)) continue;

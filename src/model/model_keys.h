@@ -62,8 +62,17 @@ class ModelKeys {
 // default. n_ctx: the model's context. (rope_keys.cc)
 RopeSpec BuildRope(const ModelKeys& keys, const ArchRow& arch, size_t d_rotated, size_t n_ctx);
 
+// The experts of the layers that have some; n is 0 where the family or the file has none. d_ff: the
+// width of other feed-forwards. (expert_keys.cc)
+ExpertsSpec BuildExperts(const ModelKeys& keys, const ArchRow& arch, size_t d_ff);
+
 // Which layers have a window and of how many keys; 0: none. (window_keys.cc)
 std::vector<size_t> BuildWindows(const ModelKeys& keys, const ArchRow& arch, size_t n_layers);
+
+// Latent attention of a family that has it. (latent_keys.cc)
+LatentSpec BuildLatent(const ModelKeys& keys);
+// What multiplies the scores of latent attention: 1 / sqrt(d_qk), and YaRN's temperature.
+double LatentScale(const ModelKeys& keys, const LatentSpec& latent);
 
 }  // namespace headlight
 

@@ -100,14 +100,6 @@ double AttentionScale(const ModelKeys& keys, const ArchRow& arch, const ModelSpe
   return keys.Positive("attention.scale", 1.0 / std::sqrt(width));
 }
 
-// Whether both branches of a layer read its input. A file that has a norm before a feed-forward
-// which needs none in parallel is not parallel, whatever its key says.
-bool IsParallel(const ModelKeys& keys, const ArchRow& arch) {
-  const bool norm_is_optional = arch.layer.maybe.Has(TensorRole::kFeedForwardNorm);
-  if (norm_is_optional) return keys.header().FindTensor("blk.0.ffn_norm.weight") == nullptr;
-  return keys.Flag("use_parallel_residual", arch.is_parallel);
-}
-
 // The rotation of a layer by whether it has a window.
 RopeSpec LayerRope(const ModelKeys& keys, const ArchRow& arch, const RopeSpec& rope, size_t window,
                    size_t layer) {
@@ -127,17 +119,53 @@ RopeSpec LayerRope(const ModelKeys& keys, const ArchRow& arch, const RopeSpec& r
   return windowed;
 }
 
+// Layers of latent attention: one KV head, whose keys hold their values.
+std::vector<HeadLayout> LatentHeads(const ModelKeys& keys, const LatentSpec& latent,
+                                    size_t n_layers) {
+  const std::vector<size_t> n_q = keys.CountPerLayer("attention.head_count", kMaxHeads, n_layers);
+  std::vector<HeadLayout> heads(n_layers);
+  for (size_t i = 0; i < n_layers; ++i) {
+    heads[i] = {n_q[i], 1, latent.rank + latent.d_rope, latent.rank, true};
+  }
+  return heads;
+}
+
+// Which of the tensors of latent attention a file must have.
+TensorUse LatentTensors(const LatentSpec& latent, TensorUse use) {
+  constexpr TensorSet kDirect = {TensorRole::kQ};
+  constexpr TensorSet kCompressed = {TensorRole::kQA, TensorRole::kQANorm, TensorRole::kQB};
+  const bool is_compressed = latent.q_rank != 0;
+  use.always = use.always | (is_compressed ? kCompressed : kDirect);
+  use.maybe = use.maybe - (kDirect | kCompressed);
+  return use;
+}
+
+// Makes a layer one with experts.
+void UseExperts(const ExpertsSpec& experts, const ArchRow& arch, LayerSpec& layer) {
+  constexpr TensorSet kDense = {TensorRole::kGate,     TensorRole::kUp,     TensorRole::kDown,
+                                TensorRole::kGateBias, TensorRole::kUpBias, TensorRole::kDownBias};
+  layer.experts = experts;
+  layer.feed_forward = FeedForwardKind::kExperts;
+  layer.tensors.always = (layer.tensors.always - kDense) | arch.experts.always;
+  layer.tensors.maybe = (layer.tensors.maybe - kDense) | arch.experts.maybe;
+}
+
 void BuildLayers(const ModelKeys& keys, const ArchRow& arch, ModelSpec& spec) {
   const size_t n_layers = keys.Count("block_count", kMaxLayers);
-  const std::vector<HeadLayout> heads = BuildHeads(keys, spec.d_model, n_layers);
+  LayerSpec layer;
+  if (arch.is_latent) layer.latent = BuildLatent(keys);
+  const std::vector<HeadLayout> heads = arch.is_latent ? LatentHeads(keys, layer.latent, n_layers)
+                                                       : BuildHeads(keys, spec.d_model, n_layers);
   const std::vector<size_t> d_ff =
       keys.CountPerLayer("feed_forward_length", kMaxFeedForward, n_layers);
   const std::vector<size_t> windows = BuildWindows(keys, arch, n_layers);
   const RopeSpec rope = BuildRope(keys, arch, heads[0].d_qk, spec.n_ctx_train);
+  const ExpertsSpec experts = BuildExperts(keys, arch, d_ff[0]);
+  const size_t n_dense = keys.CountOrNone("leading_dense_block_count", kMaxLayers);
   spec.layers.resize(n_layers);
-  const double scale = AttentionScale(keys, arch, spec, heads[0]);
-  LayerSpec layer;
-  layer.tensors = arch.layer;
+  const double scale =
+      arch.is_latent ? LatentScale(keys, layer.latent) : AttentionScale(keys, arch, spec, heads[0]);
+  layer.tensors = arch.is_latent ? LatentTensors(layer.latent, arch.layer) : arch.layer;
   layer.attention_scale = static_cast<float>(scale);
   layer.attention_softcap =
       static_cast<float>(keys.Positive("attn_logit_softcapping", arch.attention_softcap));
@@ -145,7 +173,7 @@ void BuildLayers(const ModelKeys& keys, const ArchRow& arch, ModelSpec& spec) {
       static_cast<float>(keys.Positive("attention.max_alibi_bias", arch.alibi_max_bias));
   layer.qkv_clamp = static_cast<float>(keys.PositiveOrNone("attention.clamp_kqv"));
   layer.qk_norm = arch.qk_norm;
-  layer.is_parallel = IsParallel(keys, arch);
+  layer.is_parallel = keys.Flag("use_parallel_residual", arch.is_parallel);
   layer.residual_scale = static_cast<float>(keys.Positive("residual_scale", 1.0));
   const bool is_gated = arch.layer.Has(TensorRole::kGate);
   layer.feed_forward = is_gated ? FeedForwardKind::kGated : FeedForwardKind::kPlain;
@@ -156,6 +184,7 @@ void BuildLayers(const ModelKeys& keys, const ArchRow& arch, ModelSpec& spec) {
     layer.window = windows[i] < spec.n_ctx_train ? windows[i] : 0;  // as wide as the context: none
     layer.d_ff = d_ff[i];
     spec.layers[i] = layer;
+    if (experts.n != 0 && i >= n_dense) UseExperts(experts, arch, spec.layers[i]);
   }
 }
 
@@ -175,7 +204,7 @@ ModelSpec BuildModelSpec(const GgufReader& header) {
   spec.architecture = arch.name;
   spec.name = header.Has("general.name") ? header.GetString("general.name") : spec.architecture;
   spec.n_ctx_train = keys.Count("context_length", kMaxContext);
-  CheckArchitectureKeys(header, arch.name);
+  CheckArchitectureKeys(header, arch);
   spec.d_model = keys.Count("embedding_length", kMaxModelWidth);
   spec.vocab_size = VocabSize(header, keys);
   spec.tensors = arch.model;

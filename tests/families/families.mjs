@@ -103,6 +103,9 @@ function gptLike(settings, { keys = [], top = () => [], bias = true } = {}) {
   }));
 }
 
+// Where experts are many, an f16 cache's rounding would change which are chosen: attention adds little there.
+const kSmallOutput = 0.2;
+
 const mla = { layers: 3, d: 64, heads: 4, kv: 1, nope: 16, rope: 8, rank: 24, v: 12 };
 function deepseek2({ qRank, sigmoid }) {
   const { nope, rope, rank, v } = mla;
@@ -128,7 +131,7 @@ function deepseek2({ qRank, sigmoid }) {
       ['expert_weights_norm', bool, sigmoid],
       ['expert_gating_func', u32, sigmoid ? 2 : 1],
     ],
-    top: [outputNorm(s), untied(s)],
+    top: [outputNorm(s), untied(s, qRank ? 1 : 0.5)],
     block: (i) => [
       ...preNorm(s),
       ...(qRank
@@ -142,7 +145,7 @@ function deepseek2({ qRank, sigmoid }) {
       norm('attn_kv_a_norm', rank),
       tensor('attn_k_b', [nope, rank, s.heads]),
       tensor('attn_v_b', [rank, v, s.heads]),
-      tensor('attn_output', [s.heads * v, s.d]),
+      tensor('attn_output', [s.heads * v, s.d], { gain: qRank ? 1 : kSmallOutput / 8 }),
       ...(i < 1
         ? feedForward(s)
         : [
@@ -254,7 +257,7 @@ export const families = {
       ['expert_used_count', u32, 2],
       ['expert_feed_forward_length', u32, 40],
     ],
-    top: [outputNorm(s), untied(s)],
+    top: [outputNorm(s), untied(s, 1.2)],
     block: () => [
       ...preNorm(s),
       ...attention(s),
@@ -277,11 +280,11 @@ export const families = {
       ['rope.scaling.factor', f32, 4],
       ['rope.scaling.original_context_length', u32, 64],
     ],
-    top: [outputNorm(s), untied(s)],
+    top: [outputNorm(s), untied(s, 0.7)],
     block: () => [
       norm('attn_norm', s.d),
       norm('post_attention_norm', s.d),
-      ...attention(s, { qkvBias: true, outBias: true }),
+      ...attention(s, { qkvBias: true, outBias: true, outGain: kSmallOutput }),
       tensor('attn_sinks', [s.heads], { gain: 4 }),
       ...mixture(s, { experts: 4, ff: 40, biases: true }),
     ],

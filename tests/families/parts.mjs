@@ -15,7 +15,10 @@ export function norm(name, n, { bias: withBias = false } = {}) {
 /** Queries and keys are larger, so that a row of attention is far from uniform. */
 const kQueryGain = 1.4;
 
-export function attention({ d, heads, kv, dqk, dv }, { qkvBias = false, outBias = false } = {}) {
+export function attention(
+  { d, heads, kv, dqk, dv },
+  { qkvBias = false, outBias = false, outGain = 1 } = {},
+) {
   const product = (name, cols, rows, withBias, gain) => [
     tensor(name, [cols, rows], { gain }),
     ...(withBias ? [bias(name, [rows])] : []),
@@ -24,7 +27,7 @@ export function attention({ d, heads, kv, dqk, dv }, { qkvBias = false, outBias 
     ...product('attn_q', d, heads * dqk, qkvBias, kQueryGain),
     ...product('attn_k', d, kv * dqk, qkvBias, 1),
     ...product('attn_v', d, kv * dv, qkvBias, 1),
-    ...product('attn_output', heads * dv, d, outBias, 1),
+    ...product('attn_output', heads * dv, d, outBias, outGain),
   ];
 }
 

@@ -28,6 +28,12 @@ GgufWriter RequiredKeys(const std::string& architecture = "llama") {
       .Float(a + "attention.layer_norm_rms_epsilon", 1e-6f)
       .Float(a + "attention.layer_norm_epsilon", 1e-6f)
       .Uint(a + "vocab_size", 100);
+  if (architecture == "deepseek2") {
+    writer.Uint(a + "attention.kv_lora_rank", 20)
+        .Uint(a + "attention.key_length", 24)
+        .Uint(a + "attention.value_length", 14)
+        .Uint(a + "rope.dimension_count", 8);
+  }
   return writer;
 }
 
@@ -295,8 +301,11 @@ TEST_CASE("arch_table: bad elements of per-layer arrays are refused by key and i
 
 TEST_CASE("arch_table: mechanisms that are not served are refused by key") {
   const Refusal refusals[] = {
-      {"experts", kUnsupported, [](GgufWriter& w) { w.Uint("llama.expert_count", 8); },
-       "llama.expert_count"},
+      {"experts by groups", kUnsupported,
+       [](GgufWriter& w) { w.Uint("llama.expert_group_count", 8); }, "llama.expert_group_count"},
+      {"latent attention", kUnsupported,
+       [](GgufWriter& w) { w.Uint("llama.attention.kv_lora_rank", 8); },
+       "llama.attention.kv_lora_rank"},
       {"unknown rotary scaling", kUnsupported,
        [](GgufWriter& w) { w.String("llama.rope.scaling.type", "su"); }, "llama.rope.scaling.type"},
       {"bidirectional", kUnsupported,

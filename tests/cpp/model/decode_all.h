@@ -19,6 +19,7 @@ struct DecodeSetup {
   KvCacheFormat kv_format;
   size_t chunk = 16;  // tokens of a chunk; 1: one step after the other
   size_t n_threads = 1;
+  LatentComputation latent = LatentComputation::kAbsorbed;
 };
 
 inline std::vector<HeadLayout> LayoutsOf(const ModelSpec& spec) {
@@ -35,6 +36,7 @@ inline std::vector<float> DecodeAll(const Model& model, std::span<const uint32_t
   options.n_ctx = tokens.size();
   options.max_tokens = setup.chunk;
   options.activations = setup.activations;
+  options.latent = setup.latent;
   Decoder decoder(model, options, pool);
   KvCache cache(LayoutsOf(model.spec), setup.kv_format, tokens.size());
   std::vector<float> logits(tokens.size() * model.spec.vocab_size);

@@ -38,9 +38,29 @@ GgufWriter FamilyKeys(const ArchRow& row) {
       .Float(a + "residual_scale", 0.8f)
       .Float(a + "logit_scale", 1.5f);
   if (row.rope_style != RopeStyle::kNone) writer.Uint(a + "rope.dimension_count", 8);
+  if (!row.experts.always.empty()) {
+    writer.Uint(a + "expert_count", 5)
+        .Uint(a + "expert_used_count", 2)
+        .Uint(a + "expert_feed_forward_length", 26)
+        .Float(a + "expert_weights_scale", 1.4f)
+        .Uint(a + "leading_dense_block_count", 2);
+  }
+  if (row.is_latent) {
+    writer.Uint(a + "attention.kv_lora_rank", 20)
+        .Uint(a + "attention.key_length_mla", 19)
+        .Uint(a + "attention.value_length_mla", 14);
+  }
   if (row.window.size != 0 || row.window.period != 1)
     writer.Uint(a + "attention.sliding_window", 9);
   return writer;
+}
+
+// Keys and values of latents apart, or joined in one matrix as older files have them.
+void UseLatentTensors(bool joined, LayerSpec& layer) {
+  constexpr TensorSet kApart = {TensorRole::kKB, TensorRole::kVB};
+  constexpr TensorSet kJoined = {TensorRole::kKvB};
+  layer.tensors.maybe = layer.tensors.maybe - (kApart | kJoined);
+  layer.tensors.always = layer.tensors.always | (joined ? kJoined : kApart);
 }
 
 void CheckAgainstOracle(const ModelSpec& spec, uint64_t seed) {
@@ -61,6 +81,49 @@ void CheckAgainstOracle(const ModelSpec& spec, uint64_t seed) {
 
 }  // namespace
 
+TEST_CASE(
+    "families: latent attention, plain and absorbed, is the oracle's in every cache that holds it "
+    "exactly enough") {
+  const ArchRow* row = FindArchitecture("deepseek2");
+  REQUIRE(row != nullptr);
+  ModelSpec spec = BuildModelSpec(ReadHeader(FamilyKeys(*row).File()));
+  for (const bool joined : {false, true}) {
+    for (LayerSpec& layer : spec.layers) {
+      layer.tensors.maybe = {};
+      UseLatentTensors(joined, layer);
+    }
+    const TestModel test = MakeTestModel(spec, TensorType::kF32, joined ? 11 : 12);
+    const std::vector<uint32_t> tokens = RandomTokens(kTokens, spec.vocab_size, 13);
+    const Matrix expected = OracleLogits(test.oracle, tokens);
+    for (const LatentComputation latent :
+         {LatentComputation::kAbsorbed, LatentComputation::kPlain}) {
+      for (const size_t chunk : {size_t{16}, size_t{1}}) {
+        DecodeSetup setup;
+        setup.chunk = chunk;
+        setup.latent = latent;
+        const Difference d = Compare(DecodeAll(*test.model, tokens, setup), expected.values);
+        CHECK(d.max <= F32Tolerance(spec, d.magnitude));
+        setup.kv_format = {CacheType::kF16, CacheType::kF16};
+        CHECK(Compare(DecodeAll(*test.model, tokens, setup), expected.values).relative_rms < 2e-3);
+        setup.kv_format = {CacheType::kF32, CacheType::kF16};
+        CHECK(Compare(DecodeAll(*test.model, tokens, setup), expected.values).relative_rms < 2e-3);
+        setup.kv_format = {CacheType::kInt8, CacheType::kInt8};
+        CHECK(Compare(DecodeAll(*test.model, tokens, setup), expected.values).relative_rms < 5e-2);
+      }
+    }
+  }
+}
+
+TEST_CASE("families: latent attention caches the latent and the rotated part, once") {
+  const ArchRow* row = FindArchitecture("deepseek2");
+  const ModelSpec spec = BuildModelSpec(ReadHeader(FamilyKeys(*row).File()));
+  const HeadLayout& heads = spec.layers[0].heads;
+  CHECK(heads == HeadLayout{6, 1, 28, 20, true});
+  CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF32, CacheType::kF32}) == 28 * 4);
+  CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF16, CacheType::kF16}) == 32 * 2);  // padded
+  CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF32, CacheType::kF16}) == 28 * 4 + 24 * 2);
+}
+
 TEST_CASE("families: every architecture equals the oracle, with all it may have and without") {
   uint64_t seed = 300;
   for (const ArchRow& row : Architectures()) {
@@ -74,6 +137,7 @@ TEST_CASE("families: every architecture equals the oracle, with all it may have 
         if (!with_optional) layer.tensors.maybe = {};
         // The two are in one tensor of a file.
         layer.tensors.maybe = layer.tensors.maybe - TensorSet{TensorRole::kHeadGate};
+        if (row.is_latent) UseLatentTensors(with_optional, layer);
       }
       CheckAgainstOracle(variant, ++seed);
     }

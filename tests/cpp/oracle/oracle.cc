@@ -118,8 +118,67 @@ Vector WeightsOf(const Attention& a, const Vector& q, size_t h) {
   return weights;
 }
 
+// Latent attention as its paper defines it: keys and values of every head are made, nothing is
+// absorbed.
+Vector AttendLatent(Attention& a, const Vector& h) {
+  const LatentSpec& latent = a.layer.latent;
+  const size_t n_heads = a.layer.heads.n_q_heads;
+  const size_t pos = a.keys.size();
+  const size_t d_qk = latent.d_qk();
+  Vector q;
+  if (latent.q_rank == 0) {
+    q = a.part.Times(Role::kQ, h);
+  } else {
+    const Vector c = a.part.Times(Role::kQA, h);
+    q = a.part.Times(Role::kQB, a.part.Normed(Role::kQANorm, Role::kQANorm, c));
+  }
+  Rotate(a.layer.rope, {n_heads, d_qk, latent.d_nope, pos, a.n_ctx}, q);
+  const Vector both = a.part.Times(Role::kKvA, h);
+  const auto middle = both.begin() + static_cast<std::ptrdiff_t>(latent.rank);
+  Vector k_rope(middle, both.end());
+  Rotate(a.layer.rope, {1, latent.d_rope, 0, pos, a.n_ctx}, k_rope);
+  const Vector c = a.part.Normed(Role::kKvANorm, Role::kKvANorm, Vector(both.begin(), middle));
+  Vector keys, values;
+  for (size_t head = 0; head < n_heads; ++head) {
+    for (size_t i = 0; i < latent.d_nope; ++i) {
+      double sum = 0.0;
+      for (size_t j = 0; j < latent.rank; ++j) {
+        sum += c[j] * (a.part.Has(Role::kKB)
+                           ? a.part.At(Role::kKB, head).row(j)[i]
+                           : a.part.At(Role::kKvB).row(head * (latent.d_nope + latent.d_v) + i)[j]);
+      }
+      keys.push_back(sum);
+    }
+    keys.insert(keys.end(), k_rope.begin(), k_rope.end());
+    for (size_t i = 0; i < latent.d_v; ++i) {
+      const size_t joined = head * (latent.d_nope + latent.d_v) + latent.d_nope + i;
+      const double* row = a.part.Has(Role::kVB) ? a.part.At(Role::kVB, head).row(i)
+                                                : a.part.At(Role::kKvB).row(joined);
+      double sum = 0.0;
+      for (size_t j = 0; j < latent.rank; ++j) sum += c[j] * row[j];
+      values.push_back(sum);
+    }
+  }
+  a.keys.push_back(keys);
+  a.values.push_back(values);
+  LayerSpec plain = a.layer;
+  plain.heads = {n_heads, n_heads, d_qk, latent.d_v};
+  const Attention expanded{plain, a.part, a.n_ctx, a.keys, a.values};
+  Vector out(n_heads * latent.d_v, 0.0);
+  for (size_t head = 0; head < n_heads; ++head) {
+    const Vector weights = WeightsOf(expanded, q, head);
+    for (size_t t = 0; t <= pos; ++t) {
+      for (size_t i = 0; i < latent.d_v; ++i) {
+        out[head * latent.d_v + i] += weights[t] * a.values[t][head * latent.d_v + i];
+      }
+    }
+  }
+  return a.part.Times(Role::kAttentionOutput, out);
+}
+
 // What attention adds to the residual stream for the next token; h: what it reads of it.
 Vector Attend(Attention& a, const Vector& h) {
+  if (a.layer.latent.rank != 0) return AttendLatent(a, h);
   const LayerSpec& layer = a.layer;
   const HeadLayout& heads = layer.heads;
   const size_t pos = a.keys.size();
@@ -153,13 +212,80 @@ Vector Attend(Attention& a, const Vector& h) {
   return a.part.Normed(Role::kAttentionPostNorm, Role::kAttentionPostNorm, y);
 }
 
+// One expert, or a shared one, of SwiGLU or of gpt-oss's kind.
+struct ExpertRoles {
+  Role gate, gate_bias, up, up_bias, down, down_bias;
+};
+Vector RunExpert(const LayerSpec& layer, const Part& part, const ExpertRoles& roles, size_t i,
+                 const Vector& h) {
+  const auto project = [&](Role role, Role bias, const Vector& x) {
+    Vector y = part.Times(role, x, i);
+    for (size_t j = 0; part.Has(bias) && j < y.size(); ++j) y[j] += part.At(bias).row(i)[j];
+    return y;
+  };
+  const Vector gate = project(roles.gate, roles.gate_bias, h);
+  Vector up = project(roles.up, roles.up_bias, h);
+  const bool clamps = layer.activation == Activation::kClampedSwiglu;
+  for (size_t j = 0; j < up.size(); ++j) {
+    if (clamps) up[j] = std::clamp(up[j], -7.0, 7.0) + 1.0;
+    up[j] *= ActivationOf(layer.activation, gate[j]);
+  }
+  return project(roles.down, roles.down_bias, up);
+}
+
+Vector Experts(const LayerSpec& layer, const Part& part, const Vector& h) {
+  const ExpertsSpec& spec = layer.experts;
+  Vector logits = part.Times(Role::kRouter, h);
+  part.AddBias(Role::kRouterBias, logits);
+  Vector scores = logits;
+  double total = 0.0;
+  for (const double logit : logits) total += std::exp(logit);
+  for (double& score : scores) {
+    if (spec.gating == ExpertGating::kSoftmax) score = std::exp(score) / total;
+    if (spec.gating == ExpertGating::kSigmoid) score = 1.0 / (1.0 + std::exp(-score));
+  }
+  Vector ranks = scores;
+  part.AddBias(Role::kRouterChoiceBias, ranks);
+  std::vector<size_t> chosen(spec.n);
+  for (size_t i = 0; i < spec.n; ++i) chosen[i] = i;
+  std::sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) { return ranks[a] > ranks[b]; });
+  chosen.resize(spec.n_used);
+  const bool is_softmax = spec.gating == ExpertGating::kChosenSoftmax;
+  double sum = 0.0;
+  for (const size_t i : chosen) sum += is_softmax ? std::exp(logits[i]) : scores[i];
+  constexpr ExpertRoles kOne = {Role::kExpertGate,   Role::kExpertGateBias, Role::kExpertUp,
+                                Role::kExpertUpBias, Role::kExpertDown,     Role::kExpertDownBias};
+  Vector y(h.size(), 0.0);
+  for (const size_t i : chosen) {
+    double weight = is_softmax ? std::exp(logits[i]) / sum : scores[i];
+    if (spec.sums_to_one) weight /= is_softmax ? 1.0 : sum;
+    const Vector out = RunExpert(layer, part, kOne, i, h);
+    for (size_t j = 0; j < y.size(); ++j) y[j] += weight * static_cast<double>(spec.scale) * out[j];
+  }
+  if (!part.Has(Role::kSharedUp)) return y;
+  constexpr ExpertRoles kShared = {Role::kSharedGate, Role::kGateBias,   Role::kSharedUp,
+                                   Role::kUpBias,     Role::kSharedDown, Role::kDownBias};
+  const Vector out = RunExpert(layer, part, kShared, 0, h);
+  double gate = 1.0;
+  if (part.Has(Role::kSharedRouter)) {
+    gate = 1.0 / (1.0 + std::exp(-part.Times(Role::kSharedRouter, h)[0]));
+  }
+  for (size_t j = 0; j < y.size(); ++j) y[j] += gate * out[j];
+  return y;
+}
+
 Vector FeedForward(const LayerSpec& layer, const Part& part, const Vector& h) {
+  if (layer.feed_forward == FeedForwardKind::kExperts) return Experts(layer, part, h);
   Vector up = part.Times(Role::kUp, h);
   part.AddBias(Role::kUpBias, up);
   if (part.Has(Role::kGate)) {
     Vector gate = part.Times(Role::kGate, h);
     part.AddBias(Role::kGateBias, gate);
-    for (size_t i = 0; i < up.size(); ++i) up[i] *= ActivationOf(layer.activation, gate[i]);
+    for (size_t i = 0; i < up.size(); ++i) {
+      if (layer.activation == Activation::kClampedSwiglu)
+        up[i] = std::clamp(up[i], -7.0, 7.0) + 1.0;
+      up[i] *= ActivationOf(layer.activation, gate[i]);
+    }
   } else {
     for (double& value : up) value = ActivationOf(layer.activation, value);
   }
