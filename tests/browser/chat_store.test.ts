@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
+import { randomModel, SMALL } from '../web/runtime/random_model.js';
 import { FaultServer } from '../web/store/fault_server.js';
 import { isInstalled, openTab } from './support/browsers.js';
 import { ask, openChat, patienceMs } from './support/chat.js';
@@ -13,6 +14,8 @@ const MODEL = new Uint8Array(
   readFileSync(fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url))),
 );
 const PATH = '/elsewhere/kept-model.gguf';
+/** 6 GiB of cache for its context of 4,096. */
+const TOO_LARGE = { ...SMALL, layers: 6, kv: 64, heads: 64, dqk: 512, dv: 512, d: 32, ctx: 4096 };
 
 async function loadFrom(tab: Tab, url: string): Promise<void> {
   await tab.click('model-button');
@@ -72,7 +75,7 @@ describe.each(['chromium', 'firefox', 'webkit'] as const)(
     });
 
     it.skipIf(skip)(`a model loads from its address and answers${why}`, async () => {
-      await loadFrom(tab, server.serve(PATH, { bytes: MODEL }));
+      await loadFrom(tab, server.serve(PATH, { bytes: MODEL, pieceBytes: 65_536, pauseMs: 4 }));
       await isReady(tab, 'kept-model');
       expect(await ask(tab, 'Who are you?')).toMatch(/model/i);
       const info = await tab.run(
@@ -91,8 +94,34 @@ describe.each(['chromium', 'firefox', 'webkit'] as const)(
       await isReady(tab, 'kept-model');
       expect(await textOf(tab, 'model-info')).toMatch(/this browser's storage/);
       expect(await ask(tab, 'Who are you?')).toMatch(/model/i);
-      expect(server.seen(PATH)).toHaveLength(1);
+      // The header before the download, then the file.
+      expect(server.seen(PATH)).toHaveLength(2);
+      expect(server.sentBytes(PATH)).toBeLessThan(2 * MODEL.length);
     });
+
+    it.skipIf(skip)(
+      `one that does not fit is refused before its download, with what would fit${why}`,
+      async () => {
+        const large = new Uint8Array(readFileSync(await randomModel('too-large', TOO_LARGE)));
+        const url = server.serve('/elsewhere/large.gguf', {
+          bytes: large,
+          pieceBytes: 65_536,
+          pauseMs: 5,
+        });
+        await loadFrom(tab, url);
+        await until(
+          tab,
+          'the refusal',
+          patienceMs,
+          () => document.querySelector('[data-testid="problem"]') !== null,
+        );
+        expect(await textOf(tab, 'problem')).toMatch(
+          /not enough memory.*needs \d+ MiB.*What would fit: nCtx: \d+/is,
+        );
+        expect(server.sentBytes('/elsewhere/large.gguf')).toBeLessThan(large.length / 2);
+        await tab.click('dismiss');
+      },
+    );
 
     it.skipIf(skip)(`it is deleted, and the list says so${why}`, async () => {
       await openDialog(tab, true);

@@ -16,6 +16,21 @@ const stages = {
     const counts = await doctest('build/native-debug/tests/cpp/headlight_tests', []);
     return sum(counts, await cppExamples('build/native-debug/examples'));
   },
+  fuzz: async () => {
+    const { buildFuzzers, canFuzz, fuzz, targets } = await import('../fuzz/run.mjs');
+    const counts = { passed: 0, failed: 0, skipped: 0 };
+    if (!canFuzz()) {
+      console.log('Skipped: the fuzz targets need clang++-19 (npm run setup)');
+      return { ...counts, skipped: Object.keys(targets).length };
+    }
+    await buildFuzzers();
+    for (const name of Object.keys(targets)) {
+      const { runs, good } = await fuzz(name, fuzzLimits);
+      console.log(`fuzz ${name}: ${runs} runs`);
+      counts[good && runs > 0 ? 'passed' : 'failed'] += 1;
+    }
+    return counts;
+  },
   wasm: async () => {
     await buildModules(['headlight_modules', 'headlight_tests']);
     const counts = [];
@@ -31,6 +46,9 @@ const stages = {
   },
   browser: () => vitest('browser'),
 };
+
+// A short run: `npm run fuzz` says how a long one is started.
+const fuzzLimits = { seconds: 15, runs: 200_000, seed: 1 };
 
 /** @returns {Promise<number>} the exit code */
 export async function runTests(args) {

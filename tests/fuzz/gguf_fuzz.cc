@@ -1,19 +1,5 @@
 // libFuzzer target: any bytes through the whole loader, twice, in chunks of different sizes.
 // Whatever they are, the outcome is a model or a typed error, and it does not depend on the chunks.
-// Not part of the test binary; by hand (Clang, x86-64, in the repository's root, INC = folder of
-// doctest/):
-//
-//   FLAGS="-std=c++20 -O1 -g -march=x86-64-v2 -ffp-contract=off -Isrc -Itests/cpp -I$INC"
-//   SRC="src/base/error.cc src/base/dtype.cc src/simd/dot_form.cc src/gguf/*.cc src/quant/*.cc
-//     src/model/model_loader.cc src/model/arch_*.cc src/model/load_plan.cc
-//     src/model/tensor_table.cc src/model/vector_writer.cc"
-//   clang++ $FLAGS -DHEADLIGHT_SOURCE_DIR='"."' $SRC tests/fuzz/make_corpus.cc
-//     tests/cpp/gguf_*.cc tests/cpp/support.cc -o make_corpus
-//   clang++ $FLAGS -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $SRC
-//     tests/fuzz/gguf_fuzz.cc -o gguf_fuzz
-//   mkdir -p corpus && ./make_corpus corpus
-//   ./gguf_fuzz corpus -dict=tests/fuzz/gguf.dict -max_len=8192 -malloc_limit_mb=64
-//     -max_total_time=180
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

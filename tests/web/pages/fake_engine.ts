@@ -229,6 +229,9 @@ export class Engine {
       model: { ...fakeInfo.model, name, hasChatTemplate: !name.includes('plain') },
     });
   }
+  static async preflight() {
+    return { fits: true, neededBytes: modelBytes, speed: { decodeTokensPerSecond: 100 } };
+  }
   chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Run {
     return new FakeRun(messages, options);
   }

@@ -1,21 +1,27 @@
 // A stop is seen within 50 ms, also in a prompt of 2,000 tokens and in a layer of a large model, and leaves the engine as it
-// was before the call. HEADLIGHT_ABORT_RUNS: how many stops of each kind.
+// was before the call.
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type * as Headlight from '../../../web/runtime/src/index.js';
 import type { LoadOptions } from '../../../web/runtime/src/types.js';
+import { isLong, report, SEED } from '../../soak/plan.js';
 import { randomSource } from '../text/vocabularies.js';
-import { type AbortPlan, abortsInDecode, abortsInPrefill, latenciesOf } from './abort_latency.js';
+import {
+  type AbortPlan,
+  abortsInDecode,
+  abortsInPrefill,
+  coreShare,
+  type Latencies,
+  latenciesOf,
+} from './abort_latency.js';
 import { randomModel, type Shape } from './random_model.js';
 
 const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const { Engine } = (await import(entry.href)) as typeof Headlight;
 
-const RUNS = Number(process.env.HEADLIGHT_ABORT_RUNS ?? 12);
-const SEED = Number(process.env.HEADLIGHT_SEED ?? 5);
-/** The promise, and room for a machine that does other things at the same time. */
+const RUNS = isLong ? 100 : 8;
+/** On a core of its own. */
 const PROMISED_MS = 50;
-const BUSY_MS = 4 * PROMISED_MS;
 
 /** SmolLM2-135M's layers. */
 const MIDDLE: Shape = {
@@ -49,12 +55,23 @@ async function measure(name: string, shape: Shape, options: LoadOptions, promptT
   const plan: AbortPlan = { engine, promptTokens, runs: RUNS, pick: randomSource(SEED) };
   // The first run compiles.
   await engine.complete([5, 6, 7], { maxTokens: 3 }).result();
+  const shareBefore = coreShare();
   const prefill = latenciesOf(await abortsInPrefill(plan));
   const decode = latenciesOf(await abortsInDecode(plan));
-  console.info(
-    `abort, ${name}, ${engine.info.runtime.module}:`,
-    JSON.stringify({ prefill, decode }),
-  );
+  const ms = ({ p50, p99, max }: Latencies) =>
+    `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)} ms`;
+  const runs = prefill.runs + decode.runs;
+  const share = Math.min(shareBefore, coreShare());
+  const late = Math.max(prefill.p50, decode.p50) * share > PROMISED_MS;
+  report(`abort, ${name} model, ${engine.info.runtime.module}`, {
+    runs,
+    faults: runs,
+    lost: late ? 1 : 0,
+    promptTokens,
+    coreShare: share.toFixed(2),
+    prefill: ms(prefill),
+    decode: ms(decode),
+  });
   const alone = await engine
     .session()
     .complete([5, 6, 7], { temperature: 0, maxTokens: 5 })
@@ -62,7 +79,7 @@ async function measure(name: string, shape: Shape, options: LoadOptions, promptT
   const after = await engine.complete([5, 6, 7], { temperature: 0, maxTokens: 5 }).result();
   expect(after.tokens).toEqual(alone.tokens);
   await engine.dispose();
-  return { prefill, decode };
+  return { late, max: Math.max(prefill.max, decode.max) * share };
 }
 
 describe('abort', () => {
@@ -70,10 +87,9 @@ describe('abort', () => {
     ['middle', MIDDLE, { threads: 1 }, 2000],
     ['middle', MIDDLE, { threads: 2 }, 2000],
     ['large', LARGE, { threads: 1 }, 200],
-  ] as const)('%s model: within 50 ms', { timeout: 300_000 }, async (name, shape, options, n) => {
-    const { prefill, decode } = await measure(name, shape, options, n);
-    expect(prefill.p50).toBeLessThan(PROMISED_MS);
-    expect(decode.p50).toBeLessThan(PROMISED_MS);
-    expect(Math.max(prefill.max, decode.max)).toBeLessThan(BUSY_MS);
+  ] as const)('%s model: within 50 ms', { timeout: 900_000 }, async (name, shape, options, n) => {
+    const { late, max } = await measure(name, shape, options, n);
+    expect(late).toBe(false);
+    expect(max).toBeLessThan(4 * PROMISED_MS);
   });
 });

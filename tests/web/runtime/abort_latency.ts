@@ -16,6 +16,15 @@ export function latenciesOf(all: readonly number[]): Latencies {
   return { runs: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 };
 }
 
+/** The part of a core that this process gets at the moment: other work makes every answer late. (0, 1] */
+export function coreShare(): number {
+  const used = process.cpuUsage();
+  const start = performance.now();
+  while (performance.now() - start < 300) Math.sqrt(start);
+  const { user, system } = process.cpuUsage(used);
+  return Math.min(1, (user + system) / 1000 / (performance.now() - start));
+}
+
 export interface AbortPlan {
   engine: Headlight.Engine;
   /** Of each run: other tokens each time, so that nothing is reused. */

@@ -1,6 +1,13 @@
 // Holds the loaded model. A new one is loaded beside the old one, which is given up only when the new one is ready: a
 // broken file or a cancelled download leaves the page as it was. One load at a time; a later one replaces it.
-import { Engine, type LoadOptions, type LoadProgress } from 'headlight-wasm';
+import {
+  Engine,
+  type LoadOptions,
+  type LoadProgress,
+  modelStore,
+  type Preflight,
+  type PreflightOptions,
+} from 'headlight-wasm';
 import type { ModelChoice } from '../shared/model_source.js';
 import type { ModelKind } from './suggestions.js';
 
@@ -15,6 +22,22 @@ export interface LoadedModel {
 export interface Loading {
   choice: ModelChoice;
   progress: LoadProgress | undefined;
+  /** Of a model that is downloaded, once its header has been read. */
+  preflight: Preflight | undefined;
+}
+
+/** Before hundreds of megabytes are fetched for nothing; what is in the storage needs no download. */
+async function beforeDownload(
+  { kind, source }: ModelChoice,
+  options: PreflightOptions,
+): Promise<Preflight | undefined> {
+  if (kind !== 'url' || !(source instanceof URL)) return undefined;
+  // Without a storage it is not there either.
+  const stored = await modelStore.file(source).catch(() => undefined);
+  if (stored !== undefined) return undefined;
+  const preflight = await Engine.preflight(source, options);
+  if (preflight.error !== undefined) throw preflight.error;
+  return preflight;
 }
 
 function kindOf(choice: ModelChoice, engine: Engine): ModelKind {
@@ -47,7 +70,12 @@ export class EngineHost {
   async load(choice: ModelChoice, options: LoadOptions): Promise<LoadedModel | undefined> {
     this.cancel();
     const controller = new AbortController();
-    const loading = { choice, controller, progress: undefined as LoadProgress | undefined };
+    const loading: Loading & { controller: AbortController } = {
+      choice,
+      controller,
+      progress: undefined,
+      preflight: undefined,
+    };
     this.#loading = loading;
     this.#onProgress();
     const onProgress = (progress: LoadProgress) => {
@@ -57,6 +85,9 @@ export class EngineHost {
     };
     try {
       const { signal } = controller;
+      loading.preflight = await beforeDownload(choice, { ...options, signal });
+      if (this.#loading !== loading) return undefined;
+      this.#onProgress();
       // The default model comes with the page and changes with it; a file is on the disk already.
       const store = choice.kind === 'url';
       const engine = await Engine.load(choice.source, { ...options, store, onProgress, signal });

@@ -1,7 +1,7 @@
 // The strip above the message field: a model's load in bytes with a cancel button, why it failed, or that none is loaded.
 import type { LoadProgress } from 'headlight-wasm';
 import { el } from '../shared/dom.js';
-import { formatBytes } from '../shared/format.js';
+import { formatBytes, formatRate } from '../shared/format.js';
 import type { Loading } from './engine_host.js';
 
 const phases: Record<LoadProgress['phase'], string> = {
@@ -25,6 +25,7 @@ export class LoadStrip {
   #bar = el('progress', { class: 'load-bar', 'aria-labelledby': 'load-title', max: 1 });
   #title = el('span', { id: 'load-title', class: 'load-title' });
   #bytes = el('span', { class: 'load-bytes', 'data-testid': 'load-bytes' });
+  #needs = el('p', { class: 'load-needs', 'data-testid': 'load-needs' });
   #loading: HTMLElement;
 
   constructor(root: HTMLElement, actions: LoadStripActions) {
@@ -41,6 +42,7 @@ export class LoadStrip {
       { class: 'loading', 'data-testid': 'loading' },
       el('div', { class: 'load-line' }, this.#title, this.#bytes, cancel),
       this.#bar,
+      this.#needs,
     );
   }
 
@@ -49,7 +51,12 @@ export class LoadStrip {
     this.#root.replaceChildren();
   }
 
-  showLoading({ choice, progress }: Loading): void {
+  showLoading({ choice, progress, preflight }: Loading): void {
+    this.#needs.hidden = preflight === undefined;
+    if (preflight !== undefined) {
+      const { neededBytes, speed } = preflight;
+      this.#needs.textContent = `Takes ${formatBytes(neededBytes)} of memory and makes about ${formatRate(speed.decodeTokensPerSecond)} tokens a second here.`;
+    }
     const phase = progress?.phase ?? 'module';
     this.#title.textContent = `${choice.name}: ${phases[phase].toLowerCase()}`;
     const loaded = progress?.loadedBytes ?? 0;

@@ -10,7 +10,7 @@
 //               a running answer has aria-busy="true"; copy buttons of code have [data-copy-code]
 //   composer    input, send, stop, composer-note (why sending is blocked), jump-to-end
 //   status      context (role=meter inside), speed, runtime-button
-//   loading     load-strip; loading, load-bytes, load-cancel; no-model, strip-load-default;
+//   loading     load-strip; loading, load-bytes, load-needs, load-cancel; no-model, strip-load-default;
 //               problem (role=alert; buttons with data-remedy="retry|reload|default-model|free-memory|default-options|settings|model"), dismiss
 //   dialogs     settings-dialog (system-prompt, field-temperature, field-topK, field-topP, field-minP,
 //               field-repetitionPenalty, field-maxTokens, field-seed, sampling-reset, export-markdown, export-json,
