@@ -78,7 +78,8 @@ HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
   for (size_t half = 0; half < kBlockHalves; ++half) {
     // Divided first: neither overflows whatever is finite.
     const float share = is_zero ? 0.0f : std::ceil(largest[half] / max * kMaxMultiplier);
-    const float multiplier = share < 1.0f ? 1.0f : share;
+    // Written so that NaN, which infinities among x give, becomes 1.
+    const float multiplier = share > 1.0f ? share : 1.0f;
     const float inverse = is_zero ? 0.0f : kSteps / max / multiplier;
     const int32_t m = static_cast<int32_t>(multiplier);
     out.multipliers[half] = static_cast<int16_t>(m);

@@ -206,21 +206,24 @@ KvHeadView KvLayer::head(size_t kv_head) const noexcept {
   return view;
 }
 
-std::vector<std::span<uint8_t>> KvLayer::RowSpans(size_t n_rows) {
-  std::vector<std::span<uint8_t>> spans;
+std::vector<KvLayer::RowSpan> KvLayer::RowSpans(size_t n_rows) {
+  std::vector<RowSpan> spans;
   const size_t n_heads = layout_.n_kv_heads;
   const auto add = [&](CacheType type, size_t d, uint8_t* data) {
     const size_t stride = KvRowStride(type, d);
     const size_t row_bytes = stride * CacheTypeBytes(type);
     const size_t n_room = RowsOf(type, n_ctx_);
+    const size_t float_bytes = type == CacheType::kInt8 ? 0 : CacheTypeBytes(type);
     for (size_t head = 0; head < n_heads; ++head) {
-      spans.emplace_back(data + head * n_room * row_bytes, RowsOf(type, n_rows) * row_bytes);
+      uint8_t* first = data + head * n_room * row_bytes;
+      spans.push_back({{first, RowsOf(type, n_rows) * row_bytes}, float_bytes, false});
     }
     if (type != CacheType::kInt8) return;
     uint8_t* scales = data + Int8ScalesOffset(n_heads, n_ctx_, stride);
     for (size_t head = 0; head < n_heads; ++head) {
       const size_t scale_bytes = sizeof(uint16_t);
-      spans.emplace_back(scales + head * n_room * scale_bytes, RowsOf(type, n_rows) * scale_bytes);
+      uint8_t* first = scales + head * n_room * scale_bytes;
+      spans.push_back({{first, RowsOf(type, n_rows) * scale_bytes}, scale_bytes, true});
     }
   };
   add(format_.k, layout_.d_qk, k_.data());
@@ -271,7 +274,7 @@ void KvCache::CopyRows(KvCache& from) {
     const auto source = from.layers_[i].RowSpans(from.n_rows_);
     const auto target = layers_[i].RowSpans(from.n_rows_);
     for (size_t s = 0; s < source.size(); ++s) {
-      std::memcpy(target[s].data(), source[s].data(), source[s].size());
+      std::memcpy(target[s].bytes.data(), source[s].bytes.data(), source[s].bytes.size());
     }
   }
   n_rows_ = from.n_rows_;

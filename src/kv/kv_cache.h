@@ -61,9 +61,15 @@ class KvLayer {
   // int8_rows.h says. Threads may write different rows at the same time.
   void WriteRow(size_t row, const float* k, const float* v) noexcept;
   KvHeadView head(size_t kv_head) const noexcept;
+  // A piece of memory that holds rows.
+  struct RowSpan {
+    std::span<uint8_t> bytes;
+    size_t float_bytes;  // 4: f32; 2: binary16; 0: codes
+    bool is_scale;       // of int8: never negative
+  };
   // Where rows [0, n_rows) are, n_rows <= n_ctx, in an order that depends on the layout, the format
   // and n_rows alone: copied in this order they are another layer's rows. int8: whole groups.
-  std::vector<std::span<uint8_t>> RowSpans(size_t n_rows);
+  std::vector<RowSpan> RowSpans(size_t n_rows);
   // Clears the dead rows that RowSpans(n_rows) includes (int8).
   void ClearGroupRest(size_t n_rows) noexcept;
   const HeadLayout& layout() const { return layout_; }

@@ -1,11 +1,13 @@
 #include "session/saved_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "base/content_hash.h"
+#include "base/dtype.h"
 #include "base/error.h"
 
 namespace headlight {
@@ -38,7 +40,7 @@ void ForFields(H& header, const F& field) {
 uint64_t RowsBytes(KvCache& cache, size_t n_rows) {
   uint64_t n_bytes = 0;
   for (size_t i = 0; i < cache.n_layers(); ++i) {
-    for (const std::span<uint8_t> span : cache.layer(i).RowSpans(n_rows)) n_bytes += span.size();
+    for (const auto& span : cache.layer(i).RowSpans(n_rows)) n_bytes += span.bytes.size();
   }
   return n_bytes;
 }
@@ -172,6 +174,41 @@ std::vector<uint32_t> ReadTokens(const Header& header, size_t vocab_size, SavedS
   return tokens;
 }
 
+// Far beyond any key or value, and far below where products of one overflow: kernels count on
+// finite numbers.
+constexpr float kMaxRowValue = 1e12f;
+
+bool AreUsable(const KvLayer::RowSpan& span, std::span<const uint8_t> bytes) {
+  const size_t float_bytes = span.float_bytes;
+  for (size_t at = 0; float_bytes != 0 && at + float_bytes <= bytes.size(); at += float_bytes) {
+    float value;
+    if (float_bytes == sizeof(uint16_t)) {
+      uint16_t half;
+      std::memcpy(&half, bytes.data() + at, sizeof(half));
+      value = F32FromF16(half);
+    } else {
+      std::memcpy(&value, bytes.data() + at, sizeof(value));
+    }
+    if (!(std::fabs(value) <= kMaxRowValue) || (span.is_scale && value < 0.0f)) return false;
+  }
+  return true;
+}
+
+void CheckRows(SavedSource& source, uint64_t at, size_t n_rows, KvCache& cache) {
+  std::vector<uint8_t> piece(kPieceBytes);
+  for (size_t i = 0; i < cache.n_layers(); ++i) {
+    for (const auto& span : cache.layer(i).RowSpans(n_rows)) {
+      for (size_t done = 0; done < span.bytes.size(); done += kPieceBytes) {
+        const size_t n = std::min(kPieceBytes, span.bytes.size() - done);
+        source.Read(at + done, std::span(piece).first(n));
+        if (AreUsable(span, std::span(piece).first(n))) continue;
+        ThrowDamaged("a row of layer " + std::to_string(i) + " holds numbers that no model writes");
+      }
+      at += span.bytes.size();
+    }
+  }
+}
+
 }  // namespace
 
 uint64_t SavedBytes(size_t n_tokens, KvCache& cache) {
@@ -198,7 +235,7 @@ void WriteSaved(const SavedFit& fit, std::span<const uint32_t> tokens, KvCache& 
   hashing.Write(AsBytes(tokens));
   for (size_t i = 0; i < cache.n_layers(); ++i) {
     cache.layer(i).ClearGroupRest(cache.n_rows());
-    for (const auto span : cache.layer(i).RowSpans(cache.n_rows())) hashing.Write(span);
+    for (const auto& span : cache.layer(i).RowSpans(cache.n_rows())) hashing.Write(span.bytes);
   }
   const uint64_t digest = hashing.Digest();
   sink.Write({reinterpret_cast<const uint8_t*>(&digest), sizeof(digest)});
@@ -217,11 +254,12 @@ std::vector<uint32_t> ReadSaved(const SavedFit& fit, SavedSource& source, KvCach
                  " are expected");
   }
   std::vector<uint32_t> tokens = ReadTokens(header, fit.vocab_size, source);
+  CheckRows(source, kHeaderBytes + tokens_bytes, header.n_rows, cache);
   uint64_t at = kHeaderBytes + tokens_bytes;
   for (size_t i = 0; i < cache.n_layers(); ++i) {
-    for (const auto span : cache.layer(i).RowSpans(header.n_rows)) {
-      source.Read(at, span);
-      at += span.size();
+    for (const auto& span : cache.layer(i).RowSpans(header.n_rows)) {
+      source.Read(at, span.bytes);
+      at += span.bytes.size();
     }
   }
   cache.SetRows(header.n_rows);

@@ -240,5 +240,31 @@ TEST_CASE("session: damaged and hostile bytes are an integrity error, whatever t
   refused(With(good, 40, uint32_t{97}));                                            // a token
 }
 
+// Found by tests/fuzz/session_fuzz.cc: kernels that turn numbers into codes count on finite ones.
+TEST_CASE("session: saved rows that hold infinities, NaN or huge numbers are refused") {
+  for (const Format& format : kFormats) {
+    Fixture f(format);
+    Session session = f.NewSession();
+    Generate(session, RandomTokens(8, 97, 1), 2);
+    const Bytes good = Saved(session);
+    const size_t rows = 40 + 4 * session.history().size();
+    const bool has_codes = format.k == CacheType::kInt8;
+    // The scales of int8 keys lie behind the codes of both heads: 12 rows of 32 bytes each.
+    const size_t at = has_codes ? rows + 2 * 12 * 32 : rows;
+    for (const uint32_t bits :
+         {0x7F800000u, 0xFFC00000u, 0x7F000000u, 0x7C007C00u, 0xFE00FE00u, 0xBC00BC00u}) {
+      // A scale is never negative.
+      const bool is_half_bad = (bits & 0x7C00u) == 0x7C00u || (has_codes && bits == 0xBC00BC00u);
+      const bool is_bad = format.k == CacheType::kF32
+                              ? bits >> 16 == 0x7F00u || (bits & 0x7F800000u) == 0x7F800000u
+                              : is_half_bad;
+      if (!is_bad) continue;
+      const Error error = ErrorOf([&] { Restore(session, With(good, at, bits)); });
+      CHECK(error.code() == ErrorCode::kIntegrity);
+      CHECK(Saved(session) == good);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headlight
