@@ -64,6 +64,7 @@ export async function take(url: string, options: TakeOptions = {}): Promise<Take
       openPlace: async () => place,
       mode: 'try',
       expectedSha256: undefined,
+      revalidate: false,
       signal: new AbortController().signal,
       checkpoints: { bytes: 8 << 20, ms: 500 },
       ...rest,

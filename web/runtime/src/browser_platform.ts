@@ -78,6 +78,9 @@ function resolveString(source: string): SourceWire {
   };
 }
 
+/** Asking may show the user a question: once for a page. */
+const storage = { isAsked: false };
+
 export const browserPlatform: Platform = {
   startWorker,
   modules,
@@ -85,7 +88,9 @@ export const browserPlatform: Platform = {
   resolveString,
   resolveUrl: (source) => ({ kind: 'url', url: source.href }),
   keepStorage() {
-    const storage = globalThis.navigator.storage as StorageManager | undefined;
-    storage?.persist?.().catch(() => {});
+    if (storage.isAsked) return;
+    storage.isAsked = true;
+    const manager = globalThis.navigator.storage as StorageManager | undefined;
+    manager?.persist?.().catch(() => {});
   },
 };

@@ -107,6 +107,7 @@ const LOAD_RULES: Rules<LoadOptions> = {
     accepts: (v) => (Array.isArray(v) ? v.every(isSha256) : isSha256(v)),
   },
   retries: integer(0, MAX_RETRIES),
+  revalidate: boolean,
   onProgress: callback,
   signal: abortSignal,
 };
@@ -117,7 +118,7 @@ function isSha256(value: unknown): boolean {
 
 /** @param nFiles of the model: each needs its own hash, or none has one */
 export function downloadOptions(options: LoadOptions, nFiles: number): DownloadOptionsWire {
-  const { store = false, sha256, retries = DEFAULT_RETRIES } = options;
+  const { store = false, sha256, retries = DEFAULT_RETRIES, revalidate = false } = options;
   const given = sha256 === undefined ? [] : typeof sha256 === 'string' ? [sha256] : sha256;
   if (given.length > 0 && given.length !== nFiles) {
     const range = `one hash for each of the model's ${nFiles} files`;
@@ -127,6 +128,7 @@ export function downloadOptions(options: LoadOptions, nFiles: number): DownloadO
     store: store === 'require' ? 'require' : store ? 'try' : 'off',
     sha256: given.map((hash) => hash.toLowerCase()),
     retries,
+    revalidate,
   };
 }
 

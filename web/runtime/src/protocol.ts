@@ -45,6 +45,7 @@ export interface DownloadOptionsWire {
   /** Lower case; of each source, or empty. */
   sha256: readonly string[];
   retries: number;
+  revalidate: boolean;
 }
 
 /** Every default filled in. */

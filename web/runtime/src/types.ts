@@ -36,6 +36,11 @@ export interface LoadOptions {
    * download can go on without help of the server.
    */
   sha256?: string | readonly string[];
+  /**
+   * Ask the server whether a stored file is still its version, and download it anew where it is not. Without a network, and
+   * where the server does not tell, the stored one is used. Default false: an address names one file for ever.
+   */
+  revalidate?: boolean;
   /** How often in a row a broken download is tried again, after growing pauses. Default 5. */
   retries?: number;
   onProgress?: (progress: LoadProgress) => void;

@@ -16,6 +16,7 @@
 import { AbortedError, asHeadlightError, IntegrityError, QuotaError } from '../errors.js';
 import type { Have } from './attempt.js';
 import type { Release, StorePlace } from './place.js';
+import { isOutdated } from './revalidate.js';
 import { type Sha256, sha256, sha256OfText } from './sha256.js';
 import {
   type CheckpointInterval,
@@ -45,6 +46,8 @@ export interface StoreContext {
   mode: StoreMode;
   /** 64 hex digits, lower case. */
   expectedSha256: string | undefined;
+  /** Ask the server whether a whole stored file is still its version, unless its hash is known. */
+  revalidate: boolean;
   transfer: TransferOptions;
   checkpoints: CheckpointInterval;
   signal: AbortSignal;
@@ -118,8 +121,7 @@ async function openStored(
   const release = lock === 'shared' ? await place.lock(lockName(key), 'shared', context) : lock;
   try {
     const whole = await wholeFile(place, key);
-    const { expectedSha256 } = context;
-    if (whole !== undefined && [undefined, whole.record.sha256].includes(expectedSha256)) {
+    if (whole !== undefined && (await willDo(whole, context))) {
       const forget = () => forgetEntry(place, key, context);
       return {
         totalBytes: whole.data.size,
@@ -137,6 +139,12 @@ async function openStored(
   }
   if (lock === 'shared') release();
   return undefined;
+}
+
+async function willDo({ record }: WholeFile, context: StoreContext): Promise<boolean> {
+  const { expectedSha256, revalidate, signal, report } = context;
+  if (expectedSha256 !== undefined) return expectedSha256 === record.sha256;
+  return !revalidate || !(await isOutdated(record, signal, report.notices));
 }
 
 async function* storedChunks(

@@ -44,7 +44,12 @@ function deferred(): Deferred {
 }
 
 /** A header is small, and its download is left once it is there. */
-const NO_DOWNLOAD: DownloadOptionsWire = { store: 'off', sha256: [], retries: DEFAULT_RETRIES };
+const NO_DOWNLOAD: DownloadOptionsWire = {
+  store: 'off',
+  sha256: [],
+  retries: DEFAULT_RETRIES,
+  revalidate: false,
+};
 
 type Serve = { [K in RequestType]: (body: Requests[K], job: Job) => Promise<Replies[K]> };
 

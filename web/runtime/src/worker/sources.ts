@@ -147,6 +147,7 @@ async function openUrl(url: string, index: number, context: SourceContext): Prom
     openPlace: () => env.openStore(),
     mode: download.store,
     expectedSha256,
+    revalidate: download.revalidate,
     transfer: { ...TRANSFER_DEFAULTS, retries: download.retries, bypassHttpCache: keeps },
     checkpoints: CHECKPOINT_INTERVAL,
     signal,
