@@ -42,6 +42,18 @@ HWY_INLINE void ForGroups(size_t n_rows, const Body& body) {
   }
 }
 
+// The same for work that takes the number of rows as it comes: one copy of the body instead of
+// three.
+template <class Body>
+void ForEachGroup(size_t n_rows, const Body& body) {
+  for (size_t row = 0; row < n_rows;) {
+    const size_t left = n_rows - row;
+    const size_t count = left == 1 ? 1 : left == 2 || left == 4 ? 2 : 3;
+    body(row, count);
+    row += count;
+  }
+}
+
 // A chunk's work, common to its steps.
 struct Chunk {
   const AttentionSpec& spec;
@@ -113,8 +125,8 @@ const uint8_t* Int8Blocks(const void* rows, size_t stride, size_t row) {
 // Calls body(first query row, number of rows, keys) for each group of query rows and each longest
 // run of tiles of which it admits something.
 template <class Body>
-HWY_INLINE void ForLiveRuns(const Chunk& chunk, const Body& body) {
-  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+void ForLiveRuns(const Chunk& chunk, const Body& body) {
+  ForEachGroup(chunk.rows.n_rows, [&](size_t row, size_t count) {
     const KeyRange own = chunk.Keys(row, row + count - 1);
     const LiveTiles live = chunk.Live(row, count);
     const size_t n_tiles = chunk.NTiles();
@@ -136,7 +148,7 @@ void ScoreCodes(const Chunk& chunk) {
   ReadInOrder(Int8Blocks(kv.k, kv.k_stride, chunk.all.begin), Int8Bytes(chunk.all, kv.k_stride),
               chunk.scratch.rows);
   const float* scales = ScalesAsF32(kv.k_scales, chunk.all, chunk.scratch.rows);
-  ForLiveRuns(chunk, [&](size_t row, auto count, KeyRange run) {
+  ForLiveRuns(chunk, [&](size_t row, size_t count, KeyRange run) {
     const Group group = chunk.GroupAt(row, run.begin);
     CodeProduct product{};
     product.blocks = Int8Blocks(kv.k, kv.k_stride, run.begin);
@@ -232,7 +244,7 @@ void SoftmaxRow(const Chunk& chunk, size_t row, KeyRange group) {
 }
 
 void SoftmaxRows(const Chunk& chunk) {
-  ForGroups(chunk.rows.n_rows, [&](size_t first, auto count) {
+  ForEachGroup(chunk.rows.n_rows, [&](size_t first, size_t count) {
     const KeyRange group = chunk.Keys(first, first + count - 1);
     for (size_t row = first; row < first + count; ++row) SoftmaxRow(chunk, row, group);
   });
@@ -258,11 +270,11 @@ void AccumulateCodes(const Chunk& chunk) {
   ReadInOrder(Int8Blocks(kv.v, kv.v_stride, chunk.all.begin), Int8Bytes(chunk.all, kv.v_stride),
               chunk.scratch.rows);
   const float* scales = ScalesAsF32(kv.v_scales, chunk.all, chunk.scratch.rows);
-  ForGroups(chunk.rows.n_rows, [&](size_t row, auto count) {
+  ForEachGroup(chunk.rows.n_rows, [&](size_t row, size_t count) {
     const KeyRange own = LiveHull(chunk, row, count);
     if (own.begin >= own.end) return;
     const Group group = chunk.GroupAt(row, own.begin);
-    CodedRow coded[count];
+    CodedRow coded[kMaxCodeRows];
     for (size_t r = 0; r < count; ++r) {
       coded[r] = EncodeWeights(form, scales + (own.begin - chunk.all.begin),
                                group.weights + r * kScoreStride, Int8Groups(own));

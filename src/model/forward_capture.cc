@@ -11,6 +11,14 @@
 namespace headlight {
 namespace {
 
+[[noreturn]] void ThrowIndex(const std::string& option, size_t i, uint32_t index,
+                             const std::string& range) {
+  const std::string name = option + "[" + std::to_string(i) + "]";
+  const std::string value = std::to_string(index);
+  throw Error(ErrorCode::kBadOption, name + " is " + value + ", it must be " + range,
+              {{"option", name}, {"value", value}, {"range", range}});
+}
+
 // [a, b, c] zeros. On wasm32 a product of sizes must become an allocation that fails.
 std::vector<float> Zeros(size_t a, size_t b, size_t c) {
   const double n = static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
@@ -20,45 +28,35 @@ std::vector<float> Zeros(size_t a, size_t b, size_t c) {
     }
     return std::vector<float>(a * b * c);
   } catch (const std::bad_alloc&) {
+    const std::string bytes = std::to_string(static_cast<uint64_t>(n) * sizeof(float));
     throw Error(ErrorCode::kOutOfMemory,
-                "no memory for a captured array of " + std::to_string(a) + " x " +
-                    std::to_string(b) + " x " + std::to_string(c) +
-                    " numbers; capture fewer layers, heads or rows",
-                {{"needed_bytes", std::to_string(static_cast<uint64_t>(n) * sizeof(float))}});
+                "no memory for a captured array of " + bytes +
+                    " bytes; capture fewer layers, heads or rows",
+                {{"needed_bytes", bytes}});
   }
 }
 
 }  // namespace
 
 void CheckIndices(const std::string& option, const std::vector<uint32_t>& indices, size_t n,
-                  const std::string& what) {
+                  const char* what) {
   std::vector<bool> seen(n, false);
   for (size_t i = 0; i < indices.size(); ++i) {
-    const std::string name = option + "[" + std::to_string(i) + "]";
-    const std::string value = std::to_string(indices[i]);
-    if (indices[i] >= n) {
-      const std::string range = "below " + std::to_string(n) + ", " + what;
-      throw Error(ErrorCode::kBadOption, name + " is " + value + ", it must be " + range,
-                  {{"option", name}, {"value", value}, {"range", range}});
-    }
-    if (seen[indices[i]]) {
-      throw Error(ErrorCode::kBadOption, name + " is " + value + ", which is given twice",
-                  {{"option", name}, {"value", value}, {"range", "each once"}});
-    }
-    seen[indices[i]] = true;
+    const uint32_t index = indices[i];
+    if (index >= n) ThrowIndex(option, i, index, "below " + std::to_string(n) + ", " + what);
+    if (seen[index]) ThrowIndex(option, i, index, "given once");
+    seen[index] = true;
   }
 }
 
 void CheckCapture(const ModelSpec& spec, const CaptureOptions& options) {
-  const std::string of_model = "the model's " + std::to_string(spec.layers.size()) + " layers";
-  CheckIndices("capture.layers", options.layers, spec.layers.size(), of_model);
-  CheckIndices("capture.logitLens", options.lens_layers, spec.layers.size(), of_model);
+  const size_t n_layers = spec.layers.size();
+  CheckIndices("capture.layers", options.layers, n_layers, "the model's layers");
+  CheckIndices("capture.logitLens", options.lens_layers, n_layers, "the model's layers");
   if (options.all_heads) return;
   for (const uint32_t layer : options.layers) {
-    const size_t n_heads = spec.layers[layer].heads.n_q_heads;
-    CheckIndices(
-        "capture.heads", options.heads, n_heads,
-        "layer " + std::to_string(layer) + "'s " + std::to_string(n_heads) + " query heads");
+    CheckIndices("capture.heads", options.heads, spec.layers[layer].heads.n_q_heads,
+                 "the query heads of each layer that is captured");
   }
 }
 

@@ -28,7 +28,7 @@ struct CaptureOptions {
 
 // Throws Error(kBadOption) for an index that is not below n, which is `what`, or is given twice.
 void CheckIndices(const std::string& option, const std::vector<uint32_t>& indices, size_t n,
-                  const std::string& what);
+                  const char* what);
 
 // Throws Error(kBadOption) naming the layer or head that is not there or is given twice.
 void CheckCapture(const ModelSpec& spec, const CaptureOptions& options);

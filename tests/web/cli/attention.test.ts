@@ -72,7 +72,7 @@ describe('inspect', () => {
     [
       'a head that is not there',
       ['--prompt', 'a', '--layer', '0', '--head', '8'],
-      /capture\.heads\[0\] is 8.*8 query heads/,
+      /capture\.heads\[0\] is 8.*below 8, the query heads/,
     ],
     ['no layer', ['--prompt', 'a', '--head', '0'], /--layer N is missing/],
     ['no text', ['--layer', '0', '--head', '0'], /--prompt TEXT and --tokens/],

@@ -4,6 +4,9 @@ import { el } from '../../shared/dom.js';
 import { drawHeat, type HeatColours, inkOn, mixed, shadeOf } from './heat.js';
 import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.js';
 
+/** More steps could not be told apart. */
+const nShades = 100;
+
 export class BigView {
   readonly #canvas: HTMLCanvasElement;
   readonly #marker: HTMLElement;
@@ -13,6 +16,9 @@ export class BigView {
   #data: LookData | undefined;
   #map: HeadMap | undefined;
   #chips: HTMLButtonElement[] = [];
+  /** Shade of each chip, in steps; -1: not drawn yet. */
+  #shown = new Int16Array();
+  #colours: HeatColours | undefined;
   #row = 0;
 
   /** @param choose isSettled: clicked or walked to, not only pointed at */
@@ -46,23 +52,36 @@ export class BigView {
     this.mark(this.#row, colours);
   }
 
-  /** Shades the text by a row and frames the row in the map. */
-  mark(row: number, { low, high }: HeatColours): void {
-    this.#row = row;
+  /** Shades the text by a row and frames the row in the map. Only what changes is touched: a text may have 512 tokens. */
+  mark(row: number, colours: HeatColours): void {
     const weights = this.#map?.rows[row];
     const n = this.#map?.rows.length ?? 0;
+    if (colours !== this.#colours) this.#shown.fill(-1);
+    this.#colours = colours;
     for (const [key, chip] of this.#chips.entries()) {
-      const shade = key <= row ? shadeOf(weights?.[key] ?? 0) : 0;
-      const colour = mixed(low, high, shade);
+      const shade = key <= row ? Math.round(nShades * shadeOf(weights?.[key] ?? 0)) : 0;
+      if (this.#shown[key] === shade) continue;
+      this.#shown[key] = shade;
+      const colour = mixed(colours.low, colours.high, shade / nShades);
       chip.style.backgroundColor = `rgb(${colour.join(' ')})`;
       chip.style.color = inkOn(colour);
-      chip.classList.toggle('is-later', key > row);
-      chip.setAttribute('aria-pressed', String(key === row));
-      chip.tabIndex = key === row ? 0 : -1;
     }
+    const [first, last] = [Math.min(this.#row, row), Math.max(this.#row, row)];
+    for (let key = first; key <= last; key++)
+      this.#chips[key]?.classList.toggle('is-later', key > row);
+    this.#press(this.#row, false);
+    this.#press(row, true);
+    this.#row = row;
     this.#marker.style.top = `${(100 * row) / Math.max(1, n)}%`;
     this.#marker.style.height = `${100 / Math.max(1, n)}%`;
     this.#marker.hidden = n === 0;
+  }
+
+  #press(row: number, isPressed: boolean): void {
+    const chip = this.#chips[row];
+    if (chip === undefined) return;
+    chip.setAttribute('aria-pressed', String(isPressed));
+    chip.tabIndex = isPressed ? 0 : -1;
   }
 
   #makeChips(data: LookData): void {
@@ -73,12 +92,17 @@ export class BigView {
           type: 'button',
           class: 'look-chip',
           'data-row': position,
+          'aria-pressed': 'false',
+          tabindex: -1,
           'aria-label': `${pieceLabel(piece)}, position ${position}`,
         },
         pieceLabel(piece),
       ),
     );
+    this.#shown = new Int16Array(this.#chips.length).fill(-1);
+    this.#row = 0;
     this.#strip.replaceChildren(...this.#chips);
+    for (const chip of this.#chips.slice(1)) chip.classList.add('is-later');
   }
 
   #point(event: PointerEvent, isSettled: boolean): void {
@@ -87,7 +111,7 @@ export class BigView {
     const row = Math.floor(((event.clientY - box.top) / box.height) * n);
     const key = Math.floor(((event.clientX - box.left) / box.width) * n);
     if (row < 0 || row >= n) return;
-    this.#choose(row, isSettled);
+    if (row !== this.#row || isSettled) this.#choose(row, isSettled);
     const [from, to] = [this.#data?.pieces[row] ?? '', this.#data?.pieces[key] ?? ''];
     const weight = this.#map?.rows[row]?.[key];
     this.#note.textContent =

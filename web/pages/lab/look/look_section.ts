@@ -52,6 +52,8 @@ export class LookSection {
   /** Shown until a visitor chooses. */
   #first: HeadId = { layer: 0, head: 0 };
   #isNear = false;
+  /** The row to be shown with the next frame. */
+  #pointedAt: number | undefined;
   #asked = 0;
   #writing: AbortController | undefined;
 
@@ -282,6 +284,14 @@ export class LookSection {
   #chooseRow(row: number, isSettled: boolean): void {
     const last = (this.#map()?.rows.length ?? 1) - 1;
     if (isSettled) this.#state.set('lr', row === last ? undefined : row);
+    // Pointers move more often than screens are drawn: once a frame is enough.
+    if (this.#pointedAt === undefined) requestAnimationFrame(() => this.#showPointed());
+    this.#pointedAt = row;
+  }
+
+  #showPointed(): void {
+    const row = this.#pointedAt ?? 0;
+    this.#pointedAt = undefined;
     this.#big.mark(row, this.#colours);
     this.#showRow(row);
   }
