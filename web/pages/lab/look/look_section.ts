@@ -283,14 +283,22 @@ export class LookSection {
 
   #chooseRow(row: number, isSettled: boolean): void {
     const last = (this.#map()?.rows.length ?? 1) - 1;
-    if (isSettled) this.#state.set('lr', row === last ? undefined : row);
+    if (isSettled) {
+      // At once: the next key goes on from there.
+      this.#state.set('lr', row === last ? undefined : row);
+      this.#show(row);
+      return;
+    }
     // Pointers move more often than screens are drawn: once a frame is enough.
-    if (this.#pointedAt === undefined) requestAnimationFrame(() => this.#showPointed());
+    if (this.#pointedAt === undefined) {
+      requestAnimationFrame(() => {
+        if (this.#pointedAt !== undefined) this.#show(this.#pointedAt);
+      });
+    }
     this.#pointedAt = row;
   }
 
-  #showPointed(): void {
-    const row = this.#pointedAt ?? 0;
+  #show(row: number): void {
     this.#pointedAt = undefined;
     this.#big.mark(row, this.#colours);
     this.#showRow(row);
@@ -334,7 +342,7 @@ export class LookSection {
     byId('look-pin', HTMLButtonElement).textContent =
       pinned === undefined ? 'Pin, to compare' : `Unpin ${pinned}`;
     this.#big.draw(this.#data, map, this.#colours);
-    this.#chooseRow(this.#row(), false);
+    this.#show(this.#row());
   }
 
   #figure(): FigureData {
