@@ -25,6 +25,11 @@ export interface SessionOptionsWire {
   kvCacheK: 'f32' | 'f16' | 'int8';
   kvCacheV: 'f32' | 'f16' | 'int8';
   activations: 'int8' | 'f32';
+  eviction: 'none' | 'sinks' | 'h2o' | 'snapkv';
+  /** Of the policy; others are not looked at. */
+  evictionSinks: number;
+  evictionWindow: number;
+  evictionBudget: number;
 }
 
 export interface LayerInfoWire {

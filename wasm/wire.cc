@@ -125,6 +125,25 @@ val ToUint8Array(std::span<const uint8_t> bytes) { return CopyOut("Uint8Array", 
 val ToUint32Array(std::span<const uint32_t> values) { return CopyOut("Uint32Array", values); }
 val ToFloat32Array(std::span<const float> values) { return CopyOut("Float32Array", values); }
 
+EvictionOptions ReadEviction(const val& options) {
+  EvictionOptions out;
+  const std::string policy = ReadString(options, "eviction");
+  if (policy == "none") return out;
+  if (policy == "sinks") {
+    out.policy = EvictionPolicy::kSinks;
+  } else if (policy == "h2o") {
+    out.policy = EvictionPolicy::kH2o;
+  } else if (policy == "snapkv") {
+    out.policy = EvictionPolicy::kSnapKv;
+  } else {
+    ThrowField("eviction", "'none', 'sinks', 'h2o' or 'snapkv'");
+  }
+  out.n_sinks = ReadSize(options, "evictionSinks");
+  out.window = ReadSize(options, "evictionWindow");
+  out.budget = ReadSize(options, "evictionBudget");
+  return out;
+}
+
 SessionOptions ReadSessionOptions(const val& options) {
   SessionOptions out;
   out.n_ctx = ReadSize(options, "nCtx");
@@ -133,6 +152,7 @@ SessionOptions ReadSessionOptions(const val& options) {
   const std::string activations = ReadString(options, "activations");
   if (activations != "int8" && activations != "f32") ThrowField("activations", "'int8' or 'f32'");
   out.activations = activations == "f32" ? ActivationType::kF32 : ActivationType::kInt8;
+  out.eviction = ReadEviction(options);
   return out;
 }
 

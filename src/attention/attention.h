@@ -47,7 +47,7 @@ struct AttentionMask {
 };
 
 // Query row t stands at position pos0 + t and attends rows [0, n_kv) of the cache that the mask
-// admits; row r holds position r. A fully masked row gives zeros.
+// admits, numbered by position. A fully masked row gives zeros.
 struct AttentionArgs {
   const float* q = nullptr;  // [n_tokens, n_q_heads, d_qk] rotated, rows q_stride elements apart
   size_t q_stride = 0;
@@ -57,6 +57,10 @@ struct AttentionArgs {
   size_t n_kv = 0;       // live rows, those of this call included
   float* out = nullptr;  // [n_tokens, n_q_heads, d_v], rows out_stride elements apart
   size_t out_stride = 0;
+  // [n_tokens, n_q_heads, d_qk], rows q_stride elements apart, or null. With a window: how rows at
+  // positions from n_sinks + window on meet the sinks, each query rotated as if the keys between
+  // had never been. At most kMaxSinks of them (kv/eviction.h).
+  const float* q_sinks = nullptr;
   // Prefix-LM: queries below this position attend every key below it, causal or not.
   size_t n_prefix = 0;
   AttentionMask mask = {};

@@ -17,6 +17,7 @@
 #include "attention/live_tiles.h"
 #include "attention/online_softmax-inl.h"
 #include "attention/score_transform-inl.h"
+#include "attention/sink_scores-inl.h"
 #include "attention/tile_products-inl.h"
 #include "kv/int8_rows.h"
 
@@ -334,7 +335,9 @@ void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const
 
 void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRows& rows,
                  const AttentionScratch& scratch) noexcept {
-  Chunk chunk{spec, kv, rows, scratch, {}, nullptr};
+  static_assert(kRingChunk == kDecodeChunk, "a chunk of keys is one stretch of rows");
+  const KvHeadView by_position = kv.ByPosition(rows.keys[0].begin);
+  Chunk chunk{spec, by_position, rows, scratch, {}, nullptr};
   chunk.all = chunk.Keys(0, rows.n_rows - 1);
   LiveTiles live[kBlockRows];
   if (rows.biases[0].mask != nullptr) {
@@ -346,6 +349,7 @@ void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRow
     }
   }
   ScoreKeys(chunk);
+  if (spec.n_sinks != 0) ScoreSinks(spec, by_position, rows, chunk.all, scratch);
   SoftmaxRows(chunk);
   AccumulateValues(chunk);
 }

@@ -20,7 +20,8 @@ struct RowBias {
   const float* mask = nullptr;  // [n_kv] or null
   float alibi_slope = 0.0f;
   size_t pos = 0;
-  float* capture = nullptr;  // [n_kv] or null: where its scores of `stage` go
+  const float* q_sinks = nullptr;  // [d_qk] not scaled, or null: the query that meets the sinks
+  float* capture = nullptr;        // [n_kv] or null: where its scores of `stage` go
   CaptureStage stage = CaptureStage::kWeights;
 };
 
@@ -34,6 +35,9 @@ inline RowBias BiasOf(const AttentionSpec& spec, const AttentionArgs& args, size
   }
   if (spec.alibi_slopes != nullptr) bias.alibi_slope = spec.alibi_slopes[q_head];
   bias.pos = args.pos0 + t;
+  if (args.q_sinks != nullptr && bias.pos >= spec.n_sinks + spec.window) {
+    bias.q_sinks = args.q_sinks + t * args.q_stride + q_head * spec.layout.d_qk;
+  }
   if (args.capture != nullptr) {
     bias.capture = args.capture->Row(q_head, t);
     bias.stage = args.capture->stage;
@@ -59,7 +63,8 @@ void PrepareQueries(const AttentionSpec& spec, CacheType k_type, std::span<const
                     size_t first_row, const AttentionScratch& scratch) noexcept;
 
 // The partial (max, sum, acc) of each row over rows.keys, all inside one chunk of kDecodeChunk
-// keys. Reads scratch.q, uses scratch.scores and scratch.rows.
+// keys. kv: of the head, numbered as in the cache. Reads scratch.q, uses scratch.scores and
+// scratch.rows.
 void AttendChunk(const AttentionSpec& spec, const KvHeadView& kv, const ChunkRows& rows,
                  const AttentionScratch& scratch) noexcept;
 

@@ -42,6 +42,18 @@ std::vector<double> QueryOf(const AttentionSpec& spec, CacheType k_type, const f
   return query;
 }
 
+// The query that meets the sinks, scaled; empty where the row's own does.
+std::vector<double> SinkQueryOf(const AttentionSpec& spec, const AttentionArgs& args,
+                                const QueryRow& row) {
+  std::vector<double> query;
+  if (args.q_sinks == nullptr || args.pos0 + row.t < spec.n_sinks + spec.window) return query;
+  const float* q = args.q_sinks + row.t * args.q_stride + row.q_head * spec.layout.d_qk;
+  for (size_t i = 0; i < spec.layout.d_qk; ++i) {
+    query.push_back(static_cast<double>(q[i]) * static_cast<double>(spec.scale));
+  }
+  return query;
+}
+
 double ScaledScore(const std::vector<double>& query, const KvHeadView& kv, size_t key) {
   double score = 0.0;
   for (size_t i = 0; i < query.size(); ++i) score += query[i] * kv.KeyAt(key, i);
@@ -93,13 +105,15 @@ void AttendRow(const AttentionSpec& spec, const AttentionArgs& args, const Query
   const float* q = args.q + row.t * args.q_stride + row.q_head * layout.d_qk;
   float* out = args.out + row.t * args.out_stride + row.q_head * layout.d_v;
   const std::vector<double> query = QueryOf(spec, kv.format.k, q);
+  const std::vector<double> sink_query = SinkQueryOf(spec, args, row);
   constexpr double kMasked = -std::numeric_limits<double>::infinity();
   std::vector<double> scores(args.n_kv, kMasked);
   const CapturedRow captured = BeginRow(args, row);
   double max = kMasked;
   for (size_t key = 0; key < args.n_kv; ++key) {
     if (!Admits(spec, args, args.pos0 + row.t, key)) continue;
-    const double scaled = ScaledScore(query, kv, key);
+    const bool is_sink = key < spec.n_sinks && !sink_query.empty();
+    const double scaled = ScaledScore(is_sink ? sink_query : query, kv, key);
     const double capped = Softcapped(spec, scaled);
     scores[key] = capped + Bias(spec, args, row, key);
     captured.Keep(CaptureStage::kScaled, key, scaled);

@@ -45,6 +45,8 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
     // The form that the loader's probe found for the weights.
     attention_specs_.push_back(
         AttentionSpecOf(layer, model.layers[i], slopes, model.head.shape.form));
+    attention_specs_.back().window = EvictedWindow(options.eviction, layer.window);
+    attention_specs_.back().n_sinks = EvictedSinks(options.eviction, layer.window);
     CheckAttentionSpec(attention_specs_.back());
   }
   const LayerSpec* latent = FindLatentLayer(model.spec);
@@ -54,6 +56,7 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
   }
   buffer_ = AlignedArray<float>(BufferFloats(plan_, options.max_tokens));
   PlaceBuffers(options.max_tokens);
+  MakeEvictionBuffers(options);
 }
 
 void Decoder::PlaceBuffers(size_t max_tokens) {
@@ -90,6 +93,7 @@ size_t Decoder::WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& opti
                                size_t n_threads) {
   const DecoderPlan plan = PlanDecoder(spec, options.latent);
   uint64_t bytes = uint64_t{BufferFloats(plan, options.max_tokens)} * sizeof(float);
+  bytes += EvictionBytes(plan, options);
   bytes +=
       Activations::WorkspaceBytes(options.max_tokens, plan.widest_product, options.activations);
   bytes += AttentionWorkspace::Bytes(plan.widest_layout, options.n_ctx, n_threads);
@@ -123,6 +127,8 @@ void Decoder::Multiply(const PackedMatrix& w, Rows x, size_t n_cols, Rows y,
 
 void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   cache_ = &cache;
+  cache.BeginChunk(chunk.pos0 + chunk.tokens.size());
+  counts_from_ = chunk.counts_from;
   n_tokens_ = chunk.tokens.size();
   pos0_ = chunk.pos0;
   logits_of_ = chunk.logits_of;
@@ -170,7 +176,7 @@ bool Decoder::Step() noexcept {
 // Above the last layer only the rows whose logits are wanted, or which are captured, go on: the
 // others are there for their keys and values. That saves nearly a layer of every prompt chunk.
 size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
-  if (layer + 1 < model_.layers.size()) return 0;
+  if (layer + 1 < model_.layers.size() || cache_->kept(layer) != nullptr) return 0;
   const size_t first_captured = FirstCapturedRow();
   switch (logits_of_) {
     case LogitsOf::kNone:

@@ -2,7 +2,7 @@
 // its owner can stop after any layer and go on later. It reads plain data (ModelSpec, LayerSpec)
 // and knows no architecture by name. It neither samples nor decides which rows of the cache are
 // live. decoder.cc: the layers' order, embeddings, head; decoder_attention.cc,
-// decoder_feed_forward.cc, decoder_experts.cc: what a layer does.
+// decoder_feed_forward.cc, decoder_experts.cc: what a layer does; decoder_eviction.cc: fewer keys.
 #ifndef HEADLIGHT_MODEL_DECODER_H_
 #define HEADLIGHT_MODEL_DECODER_H_
 
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,9 +18,11 @@
 #include "base/aligned.h"
 #include "base/parallel.h"
 #include "kernels/matmul.h"
+#include "kv/eviction.h"
 #include "kv/kv_cache.h"
 #include "model/decoder_plan.h"
 #include "model/forward_capture.h"
+#include "model/kept_mass.h"
 #include "model/model.h"
 #include "model/stage_times.h"
 #include "position/rope.h"
@@ -31,6 +34,7 @@ struct DecoderOptions {
   size_t max_tokens = 0;  // of a chunk
   ActivationType activations = ActivationType::kInt8;
   LatentComputation latent = LatentComputation::kAbsorbed;
+  EvictionOptions eviction = {};
 };
 
 // Which rows of a chunk go through the head.
@@ -44,6 +48,8 @@ struct DecoderChunk {
   StageTimes* times = nullptr;  // added to, if given; must outlive the chunk
   // Filled, if given, with what it asks for of the chunk's positions; must outlive the chunk.
   ForwardCapture* capture = nullptr;
+  // With an eviction by attention: queries from this position on count.
+  size_t counts_from = 0;
 };
 
 class Decoder {
@@ -56,9 +62,13 @@ class Decoder {
   static size_t WorkspaceBytes(const ModelSpec& spec, const DecoderOptions& options,
                                size_t n_threads);
 
+  // What each layer's cache has to hold under `options`: of a windowed layer no more than its
+  // window and a chunk, rounded up.
+  static std::vector<KvLayerPlan> PlanCache(const ModelSpec& spec, const DecoderOptions& options);
+
   // Looks up the embeddings of a chunk and forgets any unfinished one. cache: a KvCache with the
-  // model's layers and at least pos0 + n_tokens rows of room; rows from pos0 on are overwritten,
-  // layer by layer. The caller marks them live when the chunk is done.
+  // model's layers as PlanCache has them and room for pos0 + n_tokens positions; rows from pos0 on
+  // are overwritten, layer by layer. The caller marks them live when the chunk is done.
   void Start(const DecoderChunk& chunk, KvCache& cache) noexcept;
   // Runs the next layer, or after the last one the head. Returns whether something is left to run.
   bool Step() noexcept;
@@ -95,6 +105,15 @@ class Decoder {
   void ExpandValues(size_t layer, size_t first_row) noexcept;
   void ExpandRow(size_t layer, size_t row) noexcept;
   void AttendPlain(size_t layer, size_t first_row) noexcept;
+  // decoder_eviction.cc.
+  static uint64_t EvictionBytes(const DecoderPlan& plan, const DecoderOptions& options);
+  void MakeEvictionBuffers(const DecoderOptions& options);
+  // From the first sink's place in the cache to the newest key's, once it is full; 0: no sinks.
+  size_t SinkDistance(size_t layer) const noexcept;
+  // The copy of a finished but not yet rotated query that meets the sinks, if it is behind them.
+  void MakeSinkQuery(size_t layer, size_t row) noexcept;
+  // Where the chunk's first key stands: at its position, or behind the rows that were kept.
+  size_t FirstCacheRow(size_t layer) noexcept;
 
   // decoder_feed_forward.cc. Reads `input` and leaves what the branch adds, without the bias, in h.
   void FeedForward(size_t layer, Rows input, size_t first_row) noexcept;
@@ -174,6 +193,9 @@ class Decoder {
   std::vector<ChosenExpert> chosen_;       // [max_tokens, n_experts_used], by expert
   std::vector<ChosenRow> rows_of_expert_;  // [max_tokens] of those that chose the one at work
 
+  AlignedArray<float> q_sinks_;        // [max_tokens, q stride] with sinks
+  std::optional<KeptMass> kept_mass_;  // with layers that choose their rows
+
   // The chunk at work.
   KvCache* cache_ = nullptr;
   size_t n_tokens_ = 0, pos0_ = 0;
@@ -181,6 +203,7 @@ class Decoder {
   float* logits_ = nullptr;
   StageTimes* times_ = nullptr;
   ForwardCapture* capture_ = nullptr;
+  size_t counts_from_ = 0;
   StageClock clock_;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };

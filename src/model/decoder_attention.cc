@@ -103,6 +103,7 @@ void Decoder::FinishQuery(size_t layer, size_t row) noexcept {
     NormHeads(spec.qk_norm, heads.n_q_heads, heads.d_qk, weights.q_norm, q,
               [&](const NormWeights& w, float* x, size_t n) { Norm(w, x, n, x); });
   }
+  MakeSinkQuery(layer, row);
   rope_tables_[rope_of_layer_[layer]].RotateHeads(q, heads.n_q_heads, heads.d_qk, pos0_ + row);
 }
 
@@ -123,26 +124,34 @@ void Decoder::FinishKeyValue(size_t layer, size_t row) noexcept {
               [&](const NormWeights& w, float* x, size_t n) { Norm(w, x, n, x); });
   }
   rope_tables_[rope_of_layer_[layer]].RotateHeads(k, heads.n_kv_heads, heads.d_qk, pos0_ + row);
-  cache_->layer(layer).WriteRow(pos0_ + row, k, v);
+  cache_->layer(layer).WriteRow(FirstCacheRow(layer) + row, k, v);
 }
 
 void Decoder::Attend(size_t layer, size_t first_row) noexcept {
+  const size_t first_cache_row = FirstCacheRow(layer);
   AttentionArgs args;
   args.q = q_.at(first_row);
   args.q_stride = q_.stride;
   args.n_tokens = n_tokens_ - first_row;
-  args.pos0 = pos0_ + first_row;
+  args.pos0 = first_cache_row + first_row;
   args.kv = &cache_->layer(layer);
-  args.n_kv = pos0_ + n_tokens_;
+  args.n_kv = first_cache_row + n_tokens_;
   args.out = heads_.at(first_row);
   args.out_stride = heads_.stride;
+  if (SinkDistance(layer) != 0) args.q_sinks = q_sinks_.data() + first_row * q_.stride;
   AttentionCapture attention_capture;
   ForwardCapture::Layer* captured = capture_ == nullptr ? nullptr : capture_->FindLayer(layer);
   if (captured != nullptr) {
     attention_capture = capture_->AttentionOf(*captured, args.pos0);
     args.capture = &attention_capture;
   }
+  KeptRows* kept = cache_->kept(layer);
+  if (kept != nullptr) {
+    const size_t n_before = counts_from_ < pos0_ ? 0 : counts_from_ - pos0_;
+    args.capture = kept_mass_->Begin(first_row, args.n_tokens, n_before);
+  }
   headlight::Attend(attention_specs_[layer], args, attention_workspace_, pool_);
+  if (kept != nullptr) kept_mass_->AddTo(attention_specs_[layer].layout, args.n_kv, *kept);
 }
 
 // Multiplies what the heads blended by its gates.

@@ -45,6 +45,13 @@ uint64_t RowsBytes(KvCache& cache, size_t n_rows) {
   return n_bytes;
 }
 
+bool HasRings(const KvCache& cache) {
+  for (size_t i = 0; i < cache.n_layers(); ++i) {
+    if (cache.layer(i).placement().is_ring()) return true;
+  }
+  return false;
+}
+
 std::span<const uint8_t> AsBytes(std::span<const uint32_t> values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
 }
@@ -148,7 +155,9 @@ void CheckFit(const Header& header, const SavedFit& fit, const KvCache& cache) {
   }
   if (header.zero != 0) ThrowDamaged("a byte that is always 0 is not");
   if (header.n_layers != cache.n_layers()) ThrowDamaged("it has another number of layers");
-  if (header.n_rows > header.n_tokens || header.n_tokens - header.n_rows > 1) {
+  // No row at all: a session that went back further than a ring holds.
+  const bool has_rows = header.n_rows != 0;
+  if (header.n_rows > header.n_tokens || (has_rows && header.n_tokens - header.n_rows > 1)) {
     ThrowDamaged(std::to_string(header.n_rows) + " rows do not belong to " +
                  std::to_string(header.n_tokens) + " tokens");
   }
@@ -249,6 +258,12 @@ std::vector<uint32_t> ReadSaved(const SavedFit& fit, SavedSource& source, KvCach
   const uint64_t rows_bytes = RowsBytes(cache, header.n_rows);
   const uint64_t tokens_bytes = uint64_t{header.n_tokens} * sizeof(uint32_t);
   const uint64_t expected = kHeaderBytes + tokens_bytes + rows_bytes + kHashBytes;
+  // With rings: a file that is whole and has other rows.
+  const uint64_t own = kHeaderBytes + tokens_bytes + header.rows_bytes + kHashBytes;
+  if (HasRings(cache) && header.rows_bytes != rows_bytes && source.n_bytes() == own) {
+    ThrowDiffers(ErrorCode::kBadOption, "context, prefill chunk or eviction",
+                 std::to_string(header.rows_bytes) + " bytes of rows", std::to_string(rows_bytes));
+  }
   if (header.rows_bytes != rows_bytes || source.n_bytes() != expected) {
     ThrowDamaged(std::to_string(source.n_bytes()) + " bytes where " + std::to_string(expected) +
                  " are expected");
@@ -262,7 +277,7 @@ std::vector<uint32_t> ReadSaved(const SavedFit& fit, SavedSource& source, KvCach
       at += span.bytes.size();
     }
   }
-  cache.SetRows(header.n_rows);
+  cache.SetRestoredRows(header.n_rows);
   return tokens;
 }
 

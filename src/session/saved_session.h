@@ -51,9 +51,9 @@ void WriteSaved(const SavedFit& fit, std::span<const uint32_t> tokens, KvCache& 
                 SavedSink& sink);
 
 // Reads the rows into `cache`, and returns the history. Throws Error(kUnsupported) for another
-// version, kBadOption for another model, cache type or activations (details: "differs", "saved",
-// "loaded"), kContextFull, or kIntegrity for bytes that are no session or a damaged one; the cache
-// is then as it was.
+// version, kBadOption for another model, cache type, activations or another choice of rows
+// (details: "differs", "saved", "loaded"), kContextFull, or kIntegrity for bytes that are no
+// session or a damaged one; the cache is then as it was.
 std::vector<uint32_t> ReadSaved(const SavedFit& fit, SavedSource& source, KvCache& cache);
 
 }  // namespace headlight

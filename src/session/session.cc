@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/decoder.h"
 #include "session/capture_request.h"
+#include "session/session_checks.h"
 #include "session/session_plan.h"
 #include "session/step_pace.h"
 
@@ -26,36 +27,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-void CheckIds(const char* name, std::span<const uint32_t> ids, size_t vocab_size) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < vocab_size) continue;
-    std::string option = name;
-    option += "[" + std::to_string(i) + "]";
-    const std::string range = "below the vocabulary's " + std::to_string(vocab_size);
-    std::string message = option;
-    message += " is " + std::to_string(ids[i]) + ", it must be " + range;
-    message += "; were the tokens made for another model?";
-    throw Error(ErrorCode::kBadOption, message,
-                {{"option", option}, {"value", std::to_string(ids[i])}, {"range", range}});
-  }
-}
-
-void CheckTokens(std::span<const uint32_t> tokens, size_t n_ctx, size_t vocab_size) {
-  if (tokens.empty()) {
-    throw Error(ErrorCode::kBadOption,
-                "tokens is empty; a run needs at least one token, such as the BOS",
-                {{"option", "tokens"}});
-  }
-  if (tokens.size() > n_ctx) {
-    throw Error(
-        ErrorCode::kContextFull,
-        std::to_string(tokens.size()) + " tokens do not fit into a context of " +
-            std::to_string(n_ctx) + "; shorten the prompt or load with a larger n_ctx",
-        {{"needed_tokens", std::to_string(tokens.size())}, {"n_ctx", std::to_string(n_ctx)}});
-  }
-  CheckIds("tokens", tokens, vocab_size);
-}
 
 // Room for n_tokens rows of logits. Throws Error(kOutOfMemory).
 std::vector<float> MakeLogits(size_t n_tokens, size_t vocab_size) {
@@ -97,8 +68,10 @@ struct Session::Impl {
       : model(std::move(m)),
         plan(PlanSession(model->spec, options, pool.n_threads())),
         activations(options.activations),
-        cache(HeadLayouts(model->spec), options.kv_format, plan.n_ctx),
-        decoder(*model, DecoderOptionsOf(plan, options.activations), pool),
+        eviction(options.eviction),
+        cache(Decoder::PlanCache(model->spec, DecoderOptionsOf(plan, options)), options.kv_format,
+              plan.n_ctx),
+        decoder(*model, DecoderOptionsOf(plan, options), pool),
         logits(model->spec.vocab_size),
         pace(model->spec, plan.prefill_chunk) {
     history.reserve(plan.n_ctx + 1);
@@ -120,6 +93,7 @@ struct Session::Impl {
   std::shared_ptr<const Model> model;
   SessionPlan plan;
   ActivationType activations;
+  EvictionOptions eviction;
   KvCache cache;
   Decoder decoder;
   AlignedArray<float> logits;  // [vocab_size]: of the last row
@@ -149,6 +123,7 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens,
   if (for_capture != nullptr) {
     prompt.n_reused = std::min<size_t>(prompt.n_reused, for_capture->first_position());
   }
+  prompt.n_reused = cache.Restorable(prompt.n_reused);
   return prompt;
 }
 
@@ -158,7 +133,7 @@ void Session::Impl::CutTo(size_t n_tokens) {
   has_chunk = false;
   capture.reset();
   history.resize(n_tokens);
-  cache.SetRows(std::min(cache.n_rows(), n_tokens));
+  cache.RollBack(std::min(cache.n_rows(), n_tokens));
 }
 
 void Session::Impl::EndRun(FinishReason reason) {
@@ -172,6 +147,12 @@ void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
   chunk.pos0 = cache.n_rows();
   const size_t n_left = prompt.tokens.size() - chunk.pos0;
   n_chunk = std::min(pace.n_tokens(), n_left);
+  if (eviction.policy == EvictionPolicy::kH2o) {
+    n_chunk = std::min(n_chunk, kH2oStep - chunk.pos0 % kH2oStep);
+  }
+  if (eviction.policy == EvictionPolicy::kSnapKv) {
+    chunk.counts_from = prompt.tokens.size() - std::min(prompt.tokens.size(), eviction.window);
+  }
   const bool is_last = n_chunk == n_left;
   chunk.tokens = std::span(prompt.tokens).subspan(chunk.pos0, n_chunk);
   const bool wants_all = last_chunk == LogitsOf::kAllRows;
@@ -192,6 +173,7 @@ void Session::Impl::StartStep() {
   chunk.logits_of = LogitsOf::kLastRow;
   chunk.logits = logits.data();
   chunk.times = &stats.decode_stages;
+  if (eviction.policy == EvictionPolicy::kSnapKv) chunk.counts_from = plan.n_ctx;
   n_chunk = 1;
   has_chunk = true;
   decoder.Start(chunk, cache);
@@ -205,7 +187,8 @@ void Session::Impl::CommitChunk(std::span<const uint32_t> prompt) {
     const std::span<const uint32_t> tokens = prompt.subspan(pos0, n_chunk);
     history.insert(history.end(), tokens.begin(), tokens.end());
   }
-  cache.SetRows(pos0 + n_chunk);
+  cache.CommitChunk(pos0 + n_chunk);
+  cache.Evict(eviction, cache.n_rows() == prompt.size());
   has_chunk = false;
 }
 
@@ -250,9 +233,11 @@ void Session::Begin(std::span<const uint32_t> tokens, const GenerateOptions& opt
   CheckIds("stop_tokens", options.stop_tokens, s.vocab_size());
   // Everything that can fail is done before the first change.
   Run run = {{}, options, Sampler(options.sampler, s.vocab_size())};
+  CheckCapture(run.capture(), s.eviction);
   auto capture = MakePromptCapture(s.model->spec, run.capture(), tokens.size());
   run.prompt = s.Reuse(tokens, capture.get());
   s.CutTo(run.prompt.n_reused);
+  if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
   s.capture = std::move(capture);
   s.run = std::move(run);
   s.finish = FinishReason::kNone;
@@ -340,15 +325,18 @@ void Session::CopyFrom(Session& other) {
 }
 
 uint64_t Session::SavedBytes() const {
+  CheckSave(impl_->eviction);
   return headlight::SavedBytes(impl_->history.size(), impl_->cache);
 }
 
 void Session::Save(SavedSink& sink) const {
+  CheckSave(impl_->eviction);
   WriteSaved(impl_->Fit(), impl_->history, impl_->cache, sink);
 }
 
 void Session::Restore(SavedSource& source) {
   Impl& s = *impl_;
+  CheckSave(s.eviction);
   const std::vector<uint32_t> history = ReadSaved(s.Fit(), source, s.cache);
   Cancel();
   s.has_chunk = false;
@@ -365,6 +353,7 @@ Session::Forward Session::Compute(std::span<const uint32_t> tokens, bool all_pos
                                   const CaptureRequest* request) {
   Impl& s = *impl_;
   CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
+  CheckCapture(request, s.eviction);
   auto capture = MakePromptCapture(s.model->spec, request, tokens.size());
   std::vector<float> out = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
   Prompt prompt = s.Reuse(tokens, capture.get());
@@ -372,6 +361,7 @@ Session::Forward Session::Compute(std::span<const uint32_t> tokens, bool all_pos
   Cancel();
   s.finish = FinishReason::kNone;
   s.CutTo(prompt.n_reused);
+  if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
   s.capture = std::move(capture);
   s.cancel.store(0);
   s.stats = {};

@@ -16,6 +16,7 @@
 
 #include "base/parallel.h"
 #include "kernels/matmul.h"
+#include "kv/eviction.h"
 #include "kv/kv_cache.h"
 #include "model/forward_capture.h"
 #include "model/model.h"
@@ -29,12 +30,16 @@ struct SessionOptions {
   size_t n_ctx = 0;  // 0: min(model's, kDefaultMaxCtx)
   KvCacheFormat kv_format;
   ActivationType activations = ActivationType::kInt8;
+  EvictionOptions eviction = {};  // how keys are given up, if they are
   // Tokens of a prefill step, at most kMaxPrefillChunk; 0: kDefaultPrefillChunk.
   size_t prefill_chunk = 0;
 };
 
 // A cache for more than this costs memory that few conversations use; a caller can ask for more.
 inline constexpr size_t kDefaultMaxCtx = 4096;
+// With sinks a session may go on past the model's context; the history and the tables of angles
+// grow with it.
+inline constexpr size_t kMaxStreamCtx = size_t{1} << 20;
 // Measured with 135M parameters (Q8_0, one x86 core): 64 to 256 tokens are within 1 % of each
 // other, 32 is 7 % slower. The smallest of them has the shortest steps and the smallest workspace.
 inline constexpr size_t kDefaultPrefillChunk = 64;
@@ -45,12 +50,13 @@ inline constexpr size_t kMaxPrefillChunk = 1024;
 struct SessionPlan {
   size_t n_ctx = 0;
   size_t prefill_chunk = 0;
-  size_t kv_cache_bytes = 0;
+  size_t kv_cache_bytes = 0;  // layers with a window keep little more than it
   size_t kv_bytes_per_token = 0;
   size_t workspace_bytes = 0;  // exact; logits of one row included
 };
-// Throws Error(kBadOption) for an n_ctx of more than the model's, or a prefill_chunk of more than
-// kMaxPrefillChunk.
+// Throws Error(kBadOption) for an n_ctx of more than the model's (unless eviction keeps every
+// distance below that), a prefill_chunk of more than kMaxPrefillChunk, or an eviction that keeps no
+// key, more than kMaxSinks first ones, or more than the model's context.
 SessionPlan PlanSession(const ModelSpec& spec, const SessionOptions& options, size_t n_threads);
 
 // What to keep of a computation, to be looked at, and of which of its tokens. Rows that are in the
@@ -116,14 +122,16 @@ class Session {
   AdvanceResult Advance(double budget_ms);
   // Ends the run; what is in the cache stays valid. The next Begin may reuse it.
   void Cancel();
-  // Ends the run and keeps the first n_tokens of the history and the cache. Throws kBadOption if
-  // n_tokens > history.
+  // Ends the run and keeps the first n_tokens of the history, and of the cache what it can: where a
+  // layer's ring no longer holds what the next token looks back on, the next run computes the
+  // history again. Throws kBadOption if n_tokens > history.
   void Truncate(size_t n_tokens);
 
   // Takes over the history and the rows of another session of the same model and options, in place
   // of its own and of a run in progress: a copy of kv_bytes_per_token for each row.
   void CopyFrom(Session& other);
-  // Saves history and rows (saved_session.h): SavedBytes() bytes in all, in pieces.
+  // Saves history and rows (saved_session.h): SavedBytes() bytes in all, in pieces. All three throw
+  // Error(kUnsupported) where an eviction chooses rows.
   uint64_t SavedBytes() const;
   void Save(SavedSink& sink) const;
   // Takes over what Save wrote, in place of the history and of a run in progress. Throws like

@@ -3,17 +3,12 @@
 #ifndef HEADLIGHT_SESSION_SESSION_PLAN_H_
 #define HEADLIGHT_SESSION_SESSION_PLAN_H_
 
-#include <vector>
-
-#include "base/head_layout.h"
 #include "model/decoder.h"
 #include "session/session.h"
 
 namespace headlight {
 
-std::vector<HeadLayout> HeadLayouts(const ModelSpec& spec);
-
-DecoderOptions DecoderOptionsOf(const SessionPlan& plan, ActivationType activations);
+DecoderOptions DecoderOptionsOf(const SessionPlan& plan, const SessionOptions& options);
 
 }  // namespace headlight
 

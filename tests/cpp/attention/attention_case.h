@@ -75,7 +75,7 @@ class AttentionProblem {
     const std::vector<float> nan(layout.k_width() + layout.v_width(),
                                  std::numeric_limits<float>::quiet_NaN());
     const std::vector<float> huge(nan.size(), 1e30f);
-    for (size_t row = test.n_kv; row < kv_.n_ctx(); ++row) {
+    for (size_t row = test.n_kv; row < kv_.n_rows(); ++row) {
       kv_.WriteRow(row, test.format.k == CacheType::kInt8 ? huge.data() : nan.data(),
                    test.format.v == CacheType::kInt8 ? huge.data() : nan.data());
     }
@@ -122,7 +122,7 @@ class AttentionProblem {
     args.out = spaced.data();
     args.out_stride = width + kGap;
     ThreadPool pool(n_threads);
-    AttentionWorkspace workspace(test_.layout, kv_.n_ctx(), n_threads);
+    AttentionWorkspace workspace(test_.layout, kv_.n_rows(), n_threads);
     Call(kernel, args, workspace, pool);
     std::vector<float> out;
     for (size_t t = 0; t < n_tokens; ++t) {

@@ -41,7 +41,7 @@ Rows Attended(const Toy& toy, AttentionKernel kernel) {
   const std::vector<float> q = Flat(toy.q);
   std::vector<float> out(toy.q.size() * layout.out_width());
   ThreadPool pool(1);
-  AttentionWorkspace workspace(layout, kv.n_ctx(), 1);
+  AttentionWorkspace workspace(layout, kv.n_rows(), 1);
   AttentionArgs args;
   args.q = q.data();
   args.q_stride = layout.q_width();

@@ -1,64 +1,16 @@
 // What the 8-bit formats cost: perplexity of the default model on texts in its own manner.
+#include "session/perplexity.h"
+
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "model/decode_all.h"
-#include "model_loading.h"
-#include "simd/probe.h"
-#include "support.h"
 
 namespace headlight {
 namespace {
-
-using testing::ReadFile;
-using testing::RepoPath;
-
-// As the model's README says of its configuration.
-constexpr uint32_t kStartOfTurn = 3;
-constexpr uint32_t kEndOfTurn = 4;
-const std::vector<uint32_t> kAssistant = {559, 577, 480, 15};  // "assistant", end of line
-
-// Whether each token is part of an answer, its end included: what the model was trained to say.
-std::vector<bool> IsAnswer(const std::vector<uint32_t>& ids) {
-  std::vector<bool> is_answer(ids.size());
-  size_t answer = ids.size();  // where the current one begins
-  for (size_t i = 0; i < ids.size(); ++i) {
-    is_answer[i] = i >= answer;
-    if (ids[i] == kEndOfTurn) answer = ids.size();
-    if (ids[i] != kStartOfTurn || ids.size() - i <= kAssistant.size()) continue;
-    const auto role = ids.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (std::equal(kAssistant.begin(), kAssistant.end(), role)) answer = i + 1 + kAssistant.size();
-  }
-  return is_answer;
-}
-
-// -log p of every token of a text that follows its first.
-std::vector<double> Surprise(const Model& model, const std::vector<uint32_t>& ids,
-                             const DecodeSetup& setup) {
-  const std::vector<float> logits = DecodeAll(model, ids, setup);
-  const size_t vocab_size = model.spec.vocab_size;
-  std::vector<double> surprise = {0.0};
-  for (size_t i = 0; i + 1 < ids.size(); ++i) {
-    const float* row = logits.data() + i * vocab_size;
-    const double max = static_cast<double>(*std::max_element(row, row + vocab_size));
-    double total = 0.0;
-    for (size_t id = 0; id < vocab_size; ++id) {
-      total += std::exp(static_cast<double>(row[id]) - max);
-    }
-    surprise.push_back(max + std::log(total) - static_cast<double>(row[ids[i + 1]]));
-  }
-  return surprise;
-}
-
-struct Perplexities {
-  double answers;  // of the answers alone
-  double all;      // what the user says included, which no model could foresee
-};
 
 Perplexities Measure(const Model& model, const std::vector<std::vector<uint32_t>>& texts,
                      ActivationType activations, CacheType cache) {
@@ -66,28 +18,13 @@ Perplexities Measure(const Model& model, const std::vector<std::vector<uint32_t>
   setup.activations = activations;
   setup.kv_format = {cache, cache};
   setup.chunk = 64;
-  double sums[2] = {};
-  double counts[2] = {};
-  for (const std::vector<uint32_t>& ids : texts) {
-    const std::vector<double> surprise = Surprise(model, ids, setup);
-    const std::vector<bool> is_answer = IsAnswer(ids);
-    for (size_t i = 1; i < ids.size(); ++i) {
-      sums[is_answer[i]] += surprise[i];
-      counts[is_answer[i]] += 1.0;
-    }
-  }
-  REQUIRE(counts[1] > 200);
-  return {std::exp(sums[1] / counts[1]), std::exp((sums[0] + sums[1]) / (counts[0] + counts[1]))};
+  return MeasurePerplexity(
+      texts, [&](const std::vector<uint32_t>& ids) { return DecodeAll(model, ids, setup); });
 }
 
 TEST_CASE("default model: perplexity with int8 cache and activations is within 0.5 % of f32") {
-  const auto model = testing::LoadModel(ReadFile(RepoPath("examples/models/default-q8_0.gguf")), 0,
-                                        ProbeDot().form);
-  const std::vector<uint8_t> file = ReadFile(RepoPath("tests/golden/default_model_text.json"));
-  const nlohmann::json golden = nlohmann::json::parse(file);
-  std::vector<std::vector<uint32_t>> texts;
-  for (const auto& text : golden.at("texts")) texts.push_back(text.at("ids"));
-  REQUIRE(texts.size() == 3);
+  const auto model = DefaultModelForText();
+  const std::vector<std::vector<uint32_t>> texts = DefaultModelTexts();
 
   const Perplexities exact = Measure(*model, texts, ActivationType::kF32, CacheType::kF32);
   CHECK(exact.answers > 1.2);  // the texts are neither gibberish to the model nor known by heart

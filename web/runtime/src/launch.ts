@@ -7,6 +7,7 @@ import { AbortedError, asHeadlightError, type HeadlightError, WorkerLostError } 
 import { type Candidate, chooseModules, type Features, type ModuleWishes } from './modules.js';
 import {
   abortSignal,
+  checkEviction,
   checkKvCache,
   checkLoadOptions,
   checkOptions,
@@ -212,11 +213,12 @@ async function loadWith(
   });
 }
 
-export type InspectOptions = Pick<LoadOptions, 'nCtx' | 'kvCache' | 'signal'>;
+export type InspectOptions = Pick<LoadOptions, 'nCtx' | 'kvCache' | 'eviction' | 'signal'>;
 
 const INSPECT_RULES: Rules<InspectOptions> = {
   nCtx: integer(1),
   kvCache: elsewhere,
+  eviction: elsewhere,
   signal: abortSignal,
 };
 
@@ -228,6 +230,7 @@ export async function inspectOn(
 ): Promise<ModelPlan> {
   checkOptions('inspectModel', options, INSPECT_RULES);
   checkKvCache('inspectModel', options.kvCache);
+  checkEviction('inspectModel', options.eviction);
   const opened = openSources(source, platform);
   return launch(
     platform,

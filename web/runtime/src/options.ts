@@ -4,7 +4,7 @@ import { BadOptionError } from './errors.js';
 import { MAX_THREADS } from './modules.js';
 import type { DownloadOptionsWire, GenerateOptionsWire, SessionOptionsWire } from './protocol.js';
 import { DEFAULT_RETRIES } from './store/transfer.js';
-import type { ChatMessage, ChatOptions, GenerateOptions, LoadOptions } from './types.js';
+import type { ChatMessage, ChatOptions, Eviction, GenerateOptions, LoadOptions } from './types.js';
 
 /** Says whether a value is good, and what is. */
 export interface Rule {
@@ -92,6 +92,30 @@ export function checkOptions<T>(where: string, options: T, rules: Rules<T>): voi
 const CACHE_TYPE = oneOf('f32', 'f16', 'int8');
 const CACHE_RULES: Rules<NonNullable<LoadOptions['kvCache']>> = { k: CACHE_TYPE, v: CACHE_TYPE };
 
+/** More first keys than this have never helped; the module takes no more. */
+const MAX_SINKS = 32;
+const EVICTION_RULES: Record<Eviction['policy'], Rules<Record<string, unknown>>> = {
+  none: { policy: elsewhere },
+  sinks: { policy: elsewhere, sinks: integer(0, MAX_SINKS), window: integer(1) },
+  h2o: { policy: elsewhere, budget: integer(1), window: integer(1) },
+  snapkv: { policy: elsewhere, budget: integer(1), window: integer(1) },
+};
+
+/** `policy` decides which other options there are. */
+export function checkEviction(where: string, eviction: LoadOptions['eviction']): void {
+  if (eviction === undefined) return;
+  const given: Record<string, unknown> = { ...eviction };
+  const rules = Object.entries(EVICTION_RULES).find(([name]) => name === given.policy);
+  if (rules === undefined) {
+    const known = Object.keys(EVICTION_RULES).map((name) => `'${name}'`);
+    throw badOption(`${where}: eviction`, 'policy', given.policy, known.join(' or '));
+  }
+  checkOptions(`${where}: eviction`, given, rules[1]);
+  if ('budget' in rules[1] && given.budget === undefined) {
+    throw badOption(`${where}: eviction`, 'budget', undefined, 'the number of keys to keep');
+  }
+}
+
 const STORE_VALUES: readonly unknown[] = [true, false, 'require'];
 const MAX_RETRIES = 1000;
 
@@ -99,6 +123,7 @@ const LOAD_RULES: Rules<LoadOptions> = {
   nCtx: integer(1),
   threads: integer(1, MAX_THREADS),
   kvCache: elsewhere,
+  eviction: elsewhere,
   module: oneOf('auto', 'simd', 'relaxed'),
   activations: oneOf('int8', 'f32'),
   store: { range: "true, false or 'require'", accepts: (v) => STORE_VALUES.includes(v) },
@@ -139,6 +164,34 @@ export function checkKvCache(where: string, kvCache: LoadOptions['kvCache']): vo
 export function checkLoadOptions(options: LoadOptions, where = 'Engine.load'): void {
   checkOptions(where, options, LOAD_RULES);
   checkKvCache(where, options.kvCache);
+  checkEviction(where, options.eviction);
+}
+
+type EvictionWire = Pick<
+  SessionOptionsWire,
+  'eviction' | 'evictionSinks' | 'evictionWindow' | 'evictionBudget'
+>;
+
+/** The prompt's last queries that 'snapkv' asks: the value of the paper's code. */
+const SNAPKV_WINDOW = 32;
+
+function evictionWire(eviction: Eviction): EvictionWire {
+  const wire = (sinks: number, window: number, budget: number): EvictionWire => ({
+    eviction: eviction.policy,
+    evictionSinks: sinks,
+    evictionWindow: window,
+    evictionBudget: budget,
+  });
+  switch (eviction.policy) {
+    case 'none':
+      return wire(0, 0, 0);
+    case 'sinks':
+      return wire(eviction.sinks ?? 4, eviction.window ?? 128, 0);
+    case 'h2o':
+      return wire(0, eviction.window ?? Math.ceil(eviction.budget / 2), eviction.budget);
+    case 'snapkv':
+      return wire(0, eviction.window ?? Math.min(SNAPKV_WINDOW, eviction.budget), eviction.budget);
+  }
 }
 
 export function sessionOptions(options: LoadOptions): SessionOptionsWire {
@@ -147,6 +200,7 @@ export function sessionOptions(options: LoadOptions): SessionOptionsWire {
     kvCacheK: options.kvCache?.k ?? 'f32',
     kvCacheV: options.kvCache?.v ?? 'f32',
     activations: options.activations ?? 'int8',
+    ...evictionWire(options.eviction ?? { policy: 'none' }),
   };
 }
 

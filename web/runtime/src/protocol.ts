@@ -8,6 +8,7 @@ import type {
   ChatMessage,
   DownloadInfo,
   EngineStats,
+  Eviction,
   ForwardTrace,
   GenerateChunk,
   GenerateResult,
@@ -37,6 +38,11 @@ export interface SessionOptionsWire {
   kvCacheK: CacheType;
   kvCacheV: CacheType;
   activations: 'int8' | 'f32';
+  eviction: Eviction['policy'];
+  /** Of the policy; others are not looked at. */
+  evictionSinks: number;
+  evictionWindow: number;
+  evictionBudget: number;
 }
 
 /** Every default filled in. */

@@ -21,6 +21,8 @@ export interface LoadOptions {
   threads?: number;
   /** KV cache formats. Default f32 for both. */
   kvCache?: { k?: CacheType; v?: CacheType };
+  /** Which keys are kept where not all are; by default all. With it nCtx may be more than the model's. */
+  eviction?: Eviction;
   /** 'auto' (default) takes the fastest module that works here; the others throw where they cannot run. */
   module?: 'auto' | 'simd' | 'relaxed';
   /** 'int8' (default) is fast; 'f32' multiplies weights by unrounded activations: slow, for checking. */
@@ -46,6 +48,22 @@ export interface LoadOptions {
   onProgress?: (progress: LoadProgress) => void;
   signal?: AbortSignal;
 }
+
+/**
+ * 'sinks' keeps the first `sinks` keys (default 4, at most 32) and the last `window` (default 128) of each layer, and attends
+ * as if what is between had never been (StreamingLLM): an endless conversation in bounded memory, which forgets. Together they
+ * are at most the model's context. Layers with a smaller window of their own stay as they are.
+ *
+ * 'h2o' and 'snapkv' keep `budget` keys of each layer and KV head, by the attention they received: 'h2o' all along (heavy
+ * hitters and the last `window`, default half the budget), 'snapkv' at the end of each prompt (what its last `window` queries,
+ * default 32, look at; generated tokens stay). Keys keep their positions; layers with a window of their own stay as they are;
+ * nothing is captured.
+ */
+export type Eviction =
+  | { policy: 'none' }
+  | { policy: 'sinks'; sinks?: number; window?: number }
+  | { policy: 'h2o'; budget: number; window?: number }
+  | { policy: 'snapkv'; budget: number; window?: number };
 
 export interface LoadProgress {
   /** 'waiting': another tab is downloading the same file; what it stores is then taken. */
