@@ -117,7 +117,12 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
   emscripten::class_<ModelObject>("Model")
       .smart_ptr<std::shared_ptr<ModelObject>>("ModelPtr")
       .function("info", &ModelObject::Info)
-      .function("createSession", &ModelObject::CreateSession);
+      .function("createSession", &ModelObject::CreateSession)
+      .function("edit", &ModelObject::Edit)
+      .function("attentionTensor", &ModelObject::AttentionTensor)
+      .function("singularValues", &ModelObject::SingularValuesOf)
+      .function("createCalibration", &ModelObject::CreateCalibration)
+      .function("traceBlock", &ModelObject::TraceBlock);
   emscripten::class_<SessionObject>("Session")
       .smart_ptr<std::shared_ptr<SessionObject>>("SessionPtr")
       .function("begin", &SessionObject::Begin)
@@ -128,6 +133,7 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("copyFrom", &SessionObject::CopyFrom)
       .function("save", &SessionObject::Save)
       .function("restore", &SessionObject::Restore)
+      .function("tokenScores", &SessionObject::TokenScores)
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)
       .function("plan", &SessionObject::Plan)

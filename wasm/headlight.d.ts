@@ -214,6 +214,76 @@ export interface Loader extends Deletable {
 export interface Model extends Deletable {
   info(): ModelInfoWire;
   createSession(options: SessionOptionsWire): Result<Session>;
+  /** Another model that shares what does not change; this one stays as it is (src/lab/model_edit.h). */
+  edit(edit: ModelEditWire): Result<Model>;
+  /** Matrix `role` of a layer: 0 W_q, 1 W_k, 2 W_v, 3 W_o. Encoded: the bytes that a file of `type` holds. */
+  attentionTensor(layer: number, role: number, encoded: boolean): Result<AttentionTensorWire>;
+  /** Largest first. */
+  singularValues(layer: number, role: number): Result<Float32Array>;
+  createCalibration(nTokens: number): Result<Calibration>;
+  traceBlock(tokens: Uint32Array, options: TraceOptionsWire): Result<BlockTraceWire>;
+}
+
+/** All fields are required; 0 and empty arrays change nothing. */
+export interface ModelEditWire {
+  layers: Uint32Array;
+  nKvHeads: number;
+  dQk: number;
+  /** [nLayers, dQk / 2] */
+  keptPairs: Uint32Array;
+  dV: number;
+  window: number;
+  nSinks: number;
+  /** [n, 2]: layer, head. */
+  pruned: Uint32Array;
+  /** [n, 4]: layer, head, kind (0 shift, 1 prefix mean, 2 first row, 3 table), offset or length of the table. */
+  fixed: Uint32Array;
+  /** Of each head with a table, in order: the first row's weight, then the weight of each offset. */
+  tables: Float32Array;
+}
+
+export interface AttentionTensorWire {
+  rows: number;
+  cols: number;
+  /** The packed family's name. */
+  family: string;
+  packedBytes: number;
+  /** Row-major; empty where encoded bytes were asked for. */
+  values: Float32Array;
+  /** GGUF's number of the type that `bytes` are in. */
+  type: number;
+  bytes: Uint8Array;
+}
+
+export interface LayerCalibrationWire {
+  /** [heads, nTokens] */
+  byOffset: Float32Array;
+  /** [heads, 8]: first row's weight, spread, mean spread, likeliest shift, output errors of shift, mean, first, table. */
+  numbers: Float32Array;
+  /** [dQk / 2], sums to 1. */
+  pairShares: Float32Array;
+}
+
+/** Two passes over segments of nTokens tokens: all added, then all checked. */
+export interface Calibration extends Deletable {
+  segment(tokens: Uint32Array, check: boolean): Result<null>;
+  layer(layer: number): Result<LayerCalibrationWire>;
+}
+
+export interface TraceOptionsWire {
+  layer: number;
+  kvCacheK: 'f32' | 'f16' | 'int8';
+  kvCacheV: 'f32' | 'f16' | 'int8';
+  lastOnly: boolean;
+  budgetMs: number;
+}
+
+export interface BlockTraceWire {
+  nPasses: number;
+  /** `what` counts LayerTensor of src/model/layer_observer.h. */
+  tensors: { what: number; rows: number; cols: number; ms: number }[];
+  /** Of all tensors, one after the other. */
+  values: Float32Array;
 }
 
 export interface Session extends Deletable {
@@ -232,6 +302,10 @@ export interface Session extends Deletable {
     allPositions: boolean,
     capture: CaptureRequestWire | null,
   ): Result<{ logits: Float32Array; capture: CapturedWire | null }>;
+  /** Entry i is about token i + 1. Takes the session's history. */
+  tokenScores(
+    tokens: Uint32Array,
+  ): Result<{ logProbabilities: Float32Array; likeliest: Uint32Array }>;
   history(): Uint32Array;
   stats(): RunStatsWire;
   plan(): SessionPlanWire;

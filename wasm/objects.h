@@ -13,6 +13,7 @@
 
 #include "base/aligned.h"
 #include "base/parallel.h"
+#include "lab/calibration.h"
 #include "model/model_loader.h"
 #include "session/session.h"
 #include "simd/dot_form.h"
@@ -69,14 +70,34 @@ class LoaderObject {
   mutable AlignedArray<uint8_t> stage_;
 };
 
+class CalibrationObject {
+ public:
+  CalibrationObject(std::shared_ptr<RuntimeState> runtime, std::shared_ptr<const Model> model,
+                    size_t n_tokens)
+      : runtime_(std::move(runtime)), calibration_(std::move(model), n_tokens, runtime_->pool) {}
+  val Segment(const val& tokens, bool check);
+  val Layer(size_t layer) const;
+
+ private:
+  std::shared_ptr<RuntimeState> runtime_;  // before calibration_: the pool outlives it
+  Calibration calibration_;
+};
+
 class ModelObject {
  public:
   ModelObject(std::shared_ptr<RuntimeState> runtime, std::shared_ptr<const Model> model)
       : runtime_(std::move(runtime)), model_(std::move(model)) {}
   val Info() const;
   val CreateSession(const val& options) const;
+  val Edit(const val& edit) const;
+  val AttentionTensor(size_t layer, size_t role, bool encoded) const;
+  val SingularValuesOf(size_t layer, size_t role) const;
+  val CreateCalibration(size_t n_tokens) const;
+  val TraceBlock(const val& tokens, const val& options) const;
 
  private:
+  const PackedMatrix& Matrix(size_t layer, size_t role) const;
+
   std::shared_ptr<RuntimeState> runtime_;
   std::shared_ptr<const Model> model_;
 };
@@ -94,6 +115,7 @@ class SessionObject {
   val Save() const;
   val Restore(const val& bytes);
   val Forward(const val& tokens, bool all_positions, const val& capture);
+  val TokenScores(const val& tokens);
   val History() const;
   val Stats() const;
   val Plan() const;

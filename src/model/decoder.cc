@@ -135,6 +135,7 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   logits_ = chunk.logits;
   times_ = chunk.times;
   capture_ = chunk.capture;
+  observer_ = chunk.observer;
   clock_.Start(times_);
   next_step_ = 0;
   for (RopeTable& table : rope_tables_) table.Ensure(pos0_ + n_tokens_);
@@ -176,7 +177,9 @@ bool Decoder::Step() noexcept {
 // Above the last layer only the rows whose logits are wanted, or which are captured, go on: the
 // others are there for their keys and values. That saves nearly a layer of every prompt chunk.
 size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
-  if (layer + 1 < model_.layers.size() || cache_->kept(layer) != nullptr) return 0;
+  if (layer + 1 < model_.layers.size() || cache_->kept(layer) != nullptr || observer_ != nullptr) {
+    return 0;
+  }
   const size_t first_captured = FirstCapturedRow();
   switch (logits_of_) {
     case LogitsOf::kNone:
@@ -192,6 +195,7 @@ size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
 void Decoder::RunLayer(size_t layer) noexcept {
   const size_t first_row = FirstRowAfterCache(layer);
   const bool is_parallel = model_.spec.layers[layer].is_parallel;
+  Show(layer, LayerTensor::kInput, x_, model_.spec.d_model);
   Attention(layer, first_row, is_parallel ? branch_ : h_);
   if (first_row == n_tokens_) return;
   if (is_parallel) {
@@ -200,6 +204,7 @@ void Decoder::RunLayer(size_t layer) noexcept {
     SequentialResidual(layer, first_row);
   }
   if (capture_ != nullptr) CaptureResidual(layer + 1, first_row);
+  Show(layer, LayerTensor::kOutput, x_, model_.spec.d_model);
 }
 
 void Decoder::RunHead(size_t begin, size_t end, float* out) noexcept {

@@ -23,6 +23,7 @@
 #include "model/decoder_plan.h"
 #include "model/forward_capture.h"
 #include "model/kept_mass.h"
+#include "model/layer_observer.h"
 #include "model/model.h"
 #include "model/stage_times.h"
 #include "position/rope.h"
@@ -50,6 +51,9 @@ struct DecoderChunk {
   ForwardCapture* capture = nullptr;
   // With an eviction by attention: queries from this position on count.
   size_t counts_from = 0;
+  // Shown the tensors of every layer, if given; then every row goes through the whole of the last
+  // layer too.
+  LayerObserver* observer = nullptr;
 };
 
 class Decoder {
@@ -97,6 +101,7 @@ class Decoder {
   void FinishKeyValue(size_t layer, size_t row) noexcept;
   void Attend(size_t layer, size_t first_row) noexcept;
   void GateHeads(size_t layer, size_t first_row) noexcept;
+  void FixedHeads(size_t layer, size_t first_row) noexcept;
 
   // decoder_latent.cc: the same of a layer with latent attention.
   void ProjectLatents(size_t layer, Rows input, size_t first_row) noexcept;
@@ -149,6 +154,12 @@ class Decoder {
 
   void AddBranch(size_t layer, const float* bias, const NormWeights& post_norm, float* branch,
                  float* x) const noexcept;
+
+  // To the observer, if there is one.
+  void Show(size_t layer, LayerTensor what, Rows rows, size_t n_cols) noexcept {
+    if (observer_ == nullptr) return;
+    observer_->OnRows(layer, what, {rows.data, n_tokens_, n_cols, rows.stride});
+  }
 
   void Norm(const NormWeights& weights, const float* x, size_t n, float* y) const noexcept;
   // One product of rows [first_row, n_tokens) of x, whose rows have n_cols elements.
@@ -204,6 +215,9 @@ class Decoder {
   StageTimes* times_ = nullptr;
   ForwardCapture* capture_ = nullptr;
   size_t counts_from_ = 0;
+  LayerObserver* observer_ = nullptr;
+  static constexpr size_t kNoLayer = static_cast<size_t>(-1);
+  size_t shown_layer_ = kNoLayer;  // whose dense feed-forward runs
   StageClock clock_;
   size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
 };

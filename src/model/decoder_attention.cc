@@ -25,6 +25,7 @@ void NormHeads(QkNorm kind, size_t n_heads, size_t d_qk, const NormWeights& weig
 }  // namespace
 
 void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
   const LayerWeights& weights = model_.layers[layer];
   const size_t d_model = model_.spec.d_model;
   Rows input = x_;
@@ -33,7 +34,6 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
     ForRows(0, [&](size_t row) { Norm(weights.attention_norm, x_.at(row), d_model, h_.at(row)); });
     clock_.Mark(Stage::kNorms);
   }
-  const LayerSpec& spec = model_.spec.layers[layer];
   const bool is_latent = spec.latent.rank != 0;
   if (is_latent) {
     ProjectLatents(layer, input, first_row);
@@ -43,12 +43,20 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
   } else {
     ProjectQkv(layer, input, first_row);
     clock_.Mark(Stage::kProjections);
+    Show(layer, LayerTensor::kNorm, input, d_model);
+    Show(layer, LayerTensor::kQ, q_, spec.heads.q_width());
+    Show(layer, LayerTensor::kK, k_, spec.heads.k_width());
+    Show(layer, LayerTensor::kV, v_, spec.heads.v_width());
     ForRows(0, [&](size_t row) {
       FinishKeyValue(layer, row);
       if (row >= first_row) FinishQuery(layer, row);
     });
   }
   clock_.Mark(Stage::kPositions);
+  if (!is_latent) {
+    Show(layer, LayerTensor::kQRotated, q_, spec.heads.q_width());
+    Show(layer, LayerTensor::kKRotated, k_, spec.heads.k_width());
+  }
   if (first_row == n_tokens_) return;
   if (is_latent && plain_heads_ != nullptr) {
     AttendPlain(layer, first_row);
@@ -58,13 +66,15 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
   GateHeads(layer, first_row);
   if (capture_ != nullptr) CaptureHeadOutputs(layer, first_row);
   clock_.Mark(Stage::kAttention);
+  if (!is_latent) Show(layer, LayerTensor::kHeads, heads_, spec.out_width());
   if (is_latent) {
     if (plain_heads_ == nullptr) ExpandValues(layer, first_row);
     Multiply(weights.w_o, head_values_, spec.heads.n_q_heads * spec.latent.d_v, out, first_row);
   } else {
-    Multiply(weights.w_o, heads_, spec.heads.out_width(), out, first_row);
+    Multiply(weights.w_o, heads_, spec.out_width(), out, first_row);
   }
   clock_.Mark(Stage::kProjections);
+  Show(layer, LayerTensor::kAttentionOut, out, d_model);
 }
 
 // Keys and values of all rows, queries and gates of those from first_row on.
@@ -152,6 +162,22 @@ void Decoder::Attend(size_t layer, size_t first_row) noexcept {
   }
   headlight::Attend(attention_specs_[layer], args, attention_workspace_, pool_);
   if (kept != nullptr) kept_mass_->AddTo(attention_specs_[layer].layout, args.n_kv, *kept);
+  FixedHeads(layer, first_row);
+}
+
+// Heads whose weights are known beforehand: their outputs [n_fixed, d_v] follow those of the
+// others.
+void Decoder::FixedHeads(size_t layer, size_t first_row) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
+  if (spec.fixed_heads.empty()) return;
+  const KvLayer& kv = cache_->layer(layer);
+  ForRows(first_row, [&](size_t row) {
+    float* out = heads_.at(row) + spec.heads.out_width();
+    for (const FixedHead& head : spec.fixed_heads) {
+      BlendFixed(head.pattern, kv.head(head.kv_head), spec.heads.d_v, pos0_ + row, out);
+      out += spec.heads.d_v;
+    }
+  });
 }
 
 // Multiplies what the heads blended by its gates.

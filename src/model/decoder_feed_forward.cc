@@ -31,6 +31,7 @@ void Decoder::SequentialResidual(size_t layer, size_t first_row) noexcept {
     }
   });
   clock_.Mark(Stage::kNorms);
+  Show(layer, LayerTensor::kAfterAttention, x_, d_model);
   if (!has_feed_forward) return;
   FeedForward(layer, has_norm ? h_ : x_, first_row);
   ForRows(first_row, [&](size_t row) {
@@ -69,7 +70,11 @@ void Decoder::FeedForward(size_t layer, Rows input, size_t first_row) noexcept {
   if (spec.feed_forward == FeedForwardKind::kExperts) return Experts(layer, input, first_row);
   const FeedForwardWeights dense = {weights.w_gate, weights.w_up, weights.w_down, weights.b_gate,
                                     weights.b_up};
+  Show(layer, LayerTensor::kFeedForwardNorm, input, model_.spec.d_model);
+  shown_layer_ = layer;
   RunFeedForward(dense, spec.activation, input, {first_row, n_tokens_}, h_);
+  shown_layer_ = kNoLayer;
+  Show(layer, LayerTensor::kDown, h_, model_.spec.d_model);
 }
 
 void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activation, Rows input,
@@ -82,6 +87,10 @@ void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activ
   activations_.Set(input.at(rows.begin), n_rows, weights.up.shape.n_cols, input.stride);
   MatMul(std::span(jobs).first(is_gated ? 2 : 1), activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
+  if (shown_layer_ != kNoLayer) {
+    if (is_gated) Show(shown_layer_, LayerTensor::kGate, gate_, d_ff);
+    Show(shown_layer_, LayerTensor::kUp, up_, d_ff);
+  }
   ForRows(rows.begin, rows.end, [&](size_t row) {
     float* gate = gate_.at(row);
     float* up = up_.at(row);
@@ -94,10 +103,12 @@ void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activ
     }
   });
   clock_.Mark(Stage::kActivation);
+  if (shown_layer_ != kNoLayer) Show(shown_layer_, LayerTensor::kActivated, gate_, d_ff);
   const MatMulJob down = {&weights.down, out.at(rows.begin), out.stride};
   activations_.Set(gate_.at(rows.begin), n_rows, d_ff, gate_.stride);
   MatMul({&down, 1}, activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
+  Show(layer, LayerTensor::kDown, h_, model_.spec.d_model);
 }
 
 }  // namespace headlight

@@ -37,8 +37,8 @@ void PlanAttention(const LayerSpec& layer, DecoderPlan& plan) {
   Widen(strides.q, heads.q_width());
   Widen(strides.k, heads.k_width());
   Widen(strides.v, heads.v_width());
-  Widen(strides.heads, heads.out_width());
-  plan.widest_product = std::max(plan.widest_product, heads.out_width());
+  Widen(strides.heads, layer.out_width());
+  plan.widest_product = std::max(plan.widest_product, layer.out_width());
   if (layer.latent.rank != 0) PlanLatent(layer, plan);
   if (layer.tensors.Has(TensorRole::kAttentionGate)) Widen(strides.gate_heads, heads.out_width());
   if (layer.tensors.Has(TensorRole::kHeadGate)) Widen(strides.gate_heads, heads.n_q_heads);
@@ -122,6 +122,7 @@ AttentionSpec AttentionSpecOf(const LayerSpec& layer, const LayerWeights& weight
   spec.layout = layer.heads;
   spec.scale = layer.attention_scale;
   spec.window = layer.window;
+  spec.n_sinks = layer.n_sinks;
   spec.softcap = layer.attention_softcap;
   spec.alibi_slopes = alibi_slopes;
   spec.sink_logits = weights.sinks;

@@ -88,6 +88,7 @@ struct Model {
   NormWeights output_norm;           // [d_model]
   std::vector<LayerWeights> layers;
   std::vector<AlignedArray<uint8_t>> storage;  // what the pointers above point into
+  std::shared_ptr<const Model> base;           // or into its storage, where this is an edited copy
   size_t weights_bytes = 0;
   uint64_t content_hash = 0;  // ContentHash of its files, one after another: which model it is
 };

@@ -1,6 +1,6 @@
 // ModelSpec and LayerSpec: plain data that say everything the decoder needs to know of a model.
 // arch_table.h turns a file's key-values into them; the decoder is the only forward pass and reads
-// nothing else. No code here.
+// nothing else.
 #ifndef HEADLIGHT_MODEL_MODEL_SPEC_H_
 #define HEADLIGHT_MODEL_MODEL_SPEC_H_
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/fixed_pattern.h"
 #include "base/head_layout.h"
 #include "kernels/activation.h"
 #include "model/tensor_role.h"
@@ -64,6 +65,12 @@ struct LatentSpec {
   constexpr size_t d_qk() const { return d_nope + d_rope; }
 };
 
+// A query head whose weights do not depend on the input: it has no query and reads no keys.
+struct FixedHead {
+  size_t kv_head = 0;
+  FixedPattern pattern;
+};
+
 struct LayerSpec {
   HeadLayout heads;
   LatentSpec latent;
@@ -72,9 +79,12 @@ struct LayerSpec {
   float attention_scale = 0.0f;    // 1 / sqrt(d_qk) unless the family says otherwise
   float attention_softcap = 0.0f;  // 0: none
   size_t window = 0;               // sliding window in keys; 0: none
+  size_t n_sinks = 0;              // with a window: first keys that stay admitted
   float alibi_max_bias = 0.0f;     // ALiBi: slopes from 2^(-bias / n_q_heads) on; 0: none
   float qkv_clamp = 0.0f;          // Q, K and V are cut to +- this after their bias; 0: none
   QkNorm qk_norm = QkNorm::kHead;
+  // Their outputs [fixed_heads, d_v] follow those of `heads`, which does not count them.
+  std::vector<FixedHead> fixed_heads;
   // Both branches read the layer's input and are added at once. Without a kFeedForwardNorm the
   // feed-forward then reads what attention reads.
   bool is_parallel = false;
@@ -83,6 +93,9 @@ struct LayerSpec {
   Activation activation = Activation::kSilu;
   size_t d_ff = 0;
   ExpertsSpec experts;
+
+  // Of a row that the output projection takes.
+  size_t out_width() const { return heads.out_width() + fixed_heads.size() * heads.d_v; }
 };
 
 // Positions that are added to the embeddings.

@@ -35,7 +35,7 @@ size_t QueryWidth(const LayerSpec& l) {
 }
 
 size_t OutWidth(const LayerSpec& l) {
-  return l.latent.rank == 0 ? l.heads.out_width() : l.heads.n_q_heads * l.latent.d_v;
+  return l.latent.rank == 0 ? l.out_width() : l.heads.n_q_heads * l.latent.d_v;
 }
 
 // Weights of a norm of heads as the file has them.

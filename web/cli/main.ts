@@ -5,6 +5,7 @@ import { attend } from './attend.js';
 import { inspect } from './attention.js';
 import { generate } from './generate.js';
 import { info, logits, tokenize } from './inspect.js';
+import { lab } from './lab.js';
 import { layout } from './layout.js';
 import { asFailure, printJson } from './output.js';
 import {
@@ -27,6 +28,7 @@ const run: Record<CommandName, (call: Call, json: boolean) => Promise<void>> = {
   inspect,
   attend,
   layout,
+  lab,
 };
 
 /** `generate` into a file gives the text; the other commands give programs JSON without being asked. */

@@ -145,6 +145,31 @@ export const commands = {
       json,
     },
   },
+  lab: {
+    summary: 'change the attention of a model and measure what it costs, before and after',
+    flags: {
+      prune: { type: 'string', value: '3.5,4.1', help: 'remove heads: LAYER.HEAD, from 0' },
+      'pool-kv': { type: 'string', value: 'N', help: 'mean-pool the KV heads to N' },
+      fix: { type: 'string', value: '2.0', help: 'replace heads by their fixed pattern' },
+      'cut-qk': {
+        type: 'string',
+        value: 'N',
+        help: 'width of queries and keys: drop rotary pairs',
+      },
+      'same-pairs': { type: 'boolean', help: 'drop the same pairs in every layer (for --out)' },
+      'cut-v': { type: 'string', value: 'N', help: 'width of values: SVD of W_o W_v' },
+      window: { type: 'string', value: 'W', help: 'a query sees the last W keys' },
+      evict: { type: 'string', value: 'sinks=4,window=128', help: 'and the first keys' },
+      layers: { type: 'string', value: '0,3', help: 'widths and windows of these layers only' },
+      'kv-cache-after': {
+        type: 'string',
+        value: 'f32|f16|int8',
+        help: 'format of the KV cache of the changed model',
+      },
+      out: { type: 'string', value: 'FILE.gguf', help: 'write the changed model' },
+      ...engineFlags,
+    },
+  },
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof commands;

@@ -61,6 +61,7 @@ struct Attention {
   const LayerSpec& layer;
   const Part& part;
   size_t n_ctx;
+  const std::vector<OracleFixedHead>& fixed;
   std::vector<Vector> keys, values;
 };
 
@@ -102,7 +103,7 @@ Vector WeightsOf(const Attention& a, const Vector& q, size_t h) {
   Vector weights(pos + 1, 0.0);
   double sum = 0.0;
   for (size_t t = 0; t <= pos; ++t) {
-    if (layer.window != 0 && pos - t >= layer.window) continue;
+    if (layer.window != 0 && pos - t >= layer.window && t >= layer.n_sinks) continue;
     double score = 0.0;
     for (size_t i = 0; i < d; ++i) score += q[h * d + i] * a.keys[t][kv_head * d + i];
     score *= static_cast<double>(layer.attention_scale);
@@ -163,7 +164,7 @@ Vector AttendLatent(Attention& a, const Vector& h) {
   a.values.push_back(values);
   LayerSpec plain = a.layer;
   plain.heads = {n_heads, n_heads, d_qk, latent.d_v};
-  const Attention expanded{plain, a.part, a.n_ctx, a.keys, a.values};
+  const Attention expanded{plain, a.part, a.n_ctx, a.fixed, a.keys, a.values};
   Vector out(n_heads * latent.d_v, 0.0);
   for (size_t head = 0; head < n_heads; ++head) {
     const Vector weights = WeightsOf(expanded, q, head);
@@ -174,6 +175,57 @@ Vector AttendLatent(Attention& a, const Vector& h) {
     }
   }
   return a.part.Times(Role::kAttentionOutput, out);
+}
+
+// Weights of a pattern for the last of n rows.
+Vector WeightsOf(const FixedPattern& pattern, size_t n) {
+  const size_t pos = n - 1;
+  Vector weights(n, 0.0);
+  switch (pattern.kind) {
+    case PatternKind::kShift:
+      weights[pos < pattern.offset ? 0 : pos - pattern.offset] = 1.0;
+      break;
+    case PatternKind::kPrefixMean:
+      weights.assign(n, 1.0);
+      break;
+    case PatternKind::kFirstRow:
+      weights[0] = 1.0;
+      break;
+    case PatternKind::kByOffset:
+      weights[0] = static_cast<double>(pattern.first);
+      for (size_t o = 0; o < pattern.by_offset.size() && o <= pos; ++o) {
+        weights[pos - o] += static_cast<double>(pattern.by_offset[o]);
+      }
+      break;
+  }
+  double sum = 0.0;
+  for (const double weight : weights) sum += weight;
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+// out[d_v]: the blend of a KV head's values.
+void Blend(const Attention& a, const Vector& weights, size_t kv_head, double* out) {
+  const size_t d_v = a.layer.heads.d_v;
+  std::fill(out, out + d_v, 0.0);
+  for (size_t t = 0; t < weights.size(); ++t) {
+    for (size_t i = 0; i < d_v; ++i) out[i] += weights[t] * a.values[t][kv_head * d_v + i];
+  }
+}
+
+// Fixed heads of the oracle stand in the place of the head they replace; those of a layer's own
+// spec follow the others.
+void BlendFixedHeads(const Attention& a, Vector& out) {
+  const HeadLayout& heads = a.layer.heads;
+  for (const OracleFixedHead& fixed : a.fixed) {
+    Blend(a, WeightsOf(fixed.pattern, a.values.size()), fixed.head / heads.n_q_per_kv(),
+          out.data() + fixed.head * heads.d_v);
+  }
+  for (const FixedHead& fixed : a.layer.fixed_heads) {
+    out.resize(out.size() + heads.d_v);
+    Blend(a, WeightsOf(fixed.pattern, a.values.size()), fixed.kv_head,
+          out.data() + out.size() - heads.d_v);
+  }
 }
 
 // What attention adds to the residual stream for the next token; h: what it reads of it.
@@ -193,13 +245,9 @@ Vector Attend(Attention& a, const Vector& h) {
   Vector out(heads.out_width(), 0.0);
   for (size_t head = 0; head < heads.n_q_heads; ++head) {
     const size_t kv_head = head / (heads.n_q_heads / heads.n_kv_heads);
-    const Vector weights = WeightsOf(a, q, head);
-    for (size_t t = 0; t <= pos; ++t) {
-      for (size_t i = 0; i < heads.d_v; ++i) {
-        out[head * heads.d_v + i] += weights[t] * a.values[t][kv_head * heads.d_v + i];
-      }
-    }
+    Blend(a, WeightsOf(a, q, head), kv_head, out.data() + head * heads.d_v);
   }
+  BlendFixedHeads(a, out);
   for (const Role role : {Role::kAttentionGate, Role::kHeadGate}) {
     if (!a.part.Has(role)) continue;
     const Vector gate = a.part.Times(role, h);
@@ -299,11 +347,12 @@ void AddScaled(const Vector& y, float scale, Vector& x) {
 }
 
 // One layer over all rows of the residual stream.
-void RunLayer(const LayerSpec& layer, const Part& part, size_t n_ctx, std::vector<Vector>& rows) {
+void RunLayer(const LayerSpec& layer, const Part& part, size_t n_ctx,
+              const std::vector<OracleFixedHead>& fixed, std::vector<Vector>& rows) {
   const bool has_feed_forward = layer.feed_forward != FeedForwardKind::kNone;
   const bool has_norm = part.Has(Role::kFeedForwardNorm) || part.Has(Role::kNormBetween);
   const Role norm = part.Has(Role::kNormBetween) ? Role::kNormBetween : Role::kFeedForwardNorm;
-  Attention attention{layer, part, n_ctx, {}, {}};
+  Attention attention{layer, part, n_ctx, fixed, {}, {}};
   for (Vector& x : rows) {
     const Vector h = part.Normed(Role::kAttentionNorm, Role::kAttentionNormBias, x);
     const Vector input = x;
@@ -380,7 +429,11 @@ Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
   for (size_t pos = 0; pos < tokens.size(); ++pos) rows.push_back(Embed(whole, tokens[pos], pos));
   for (size_t l = 0; l < spec.layers.size(); ++l) {
     const Part part(model, model.layers[l], rounding);
-    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, rows);
+    std::vector<OracleFixedHead> fixed;
+    for (const OracleFixedHead& head : model.fixed) {
+      if (head.layer == l) fixed.push_back(head);
+    }
+    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, fixed, rows);
   }
   Matrix logits{tokens.size(), spec.vocab_size, {}};
   for (const Vector& x : rows) {

@@ -16,10 +16,17 @@ namespace headlight {
 // Weights by their role; most have one matrix, a stack has several, a vector is a row.
 using OracleWeights = std::map<TensorRole, std::vector<Matrix>>;
 
+// A query head of the model that blends by a pattern instead, whatever its query says.
+struct OracleFixedHead {
+  size_t layer, head;
+  FixedPattern pattern;
+};
+
 struct OracleModel {
   ModelSpec spec;
   OracleWeights weights;
   std::vector<OracleWeights> layers;
+  std::vector<OracleFixedHead> fixed;
 };
 
 // The weights of a loaded model, every row decoded.

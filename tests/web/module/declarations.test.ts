@@ -45,7 +45,7 @@ const kEmbindMethods = new Set([
 describe('headlight.d.ts', async () => {
   const module = await loadModule();
 
-  it.each(['Runtime', 'Loader', 'Model', 'Session'])(
+  it.each(['Runtime', 'Loader', 'Model', 'Session', 'Calibration'])(
     '%s: declares exactly the live methods',
     (name) => {
       const live = Object.getOwnPropertyNames(module[name]?.prototype).filter(

@@ -244,6 +244,7 @@ class FakeLoader implements Loader {
       createSession: (options: SessionOptionsWire) =>
         module.give<Session>('createSession', new FakeSession(module, options)),
       delete: () => module.log.deleted.push('model'),
+      ...NO_LAB,
     });
   }
   delete(): void {
@@ -274,7 +275,17 @@ function plan(fake: FakeScript, options: SessionOptionsWire) {
   };
 }
 
+/** The lab is tested with the real module. */
+function noLab(): never {
+  throw new Error('the fake module has no lab');
+}
+const NO_LAB = {
+  ...{ edit: noLab, attentionTensor: noLab, singularValues: noLab },
+  ...{ createCalibration: noLab, traceBlock: noLab },
+};
+
 export class FakeSession implements Session {
+  readonly tokenScores = noLab;
   readonly module: FakeModule;
   readonly #options: SessionOptionsWire;
   #history: number[] = [];

@@ -286,6 +286,12 @@ export class LoadedEngine {
     return this.#link.connection.request('tokenTexts', { tokens: ids });
   }
 
+  /** @internal For headlight-wasm/lab. */
+  get connection(): Connection {
+    this.#checkOpen();
+    return this.#connection;
+  }
+
   /** Of the default session. */
   async stats(): Promise<EngineStats> {
     return this.#default.stats();

@@ -3,6 +3,7 @@
 // messages are not checked again; what a user says is checked before it becomes a message (options.ts).
 import type { AttendResult } from './attend_types.js';
 import type { WireError } from './errors.js';
+import type { LabCall, LabOps, LabProgress } from './lab/lab_protocol.js';
 import type {
   CacheType,
   ChatMessage,
@@ -165,6 +166,7 @@ export interface Requests {
   stats: { session: number };
   attend: { spec: AttendSpecWire; q: Float32Array; k: Float32Array; v: Float32Array };
   limits: { readBytes: number; budgetMs: number };
+  lab: LabCall;
 }
 export type RequestType = keyof Requests;
 
@@ -208,6 +210,8 @@ export interface Replies {
   stats: EngineStats;
   attend: AttendResult;
   limits: SpeedLimits;
+  /** Of the call's op. */
+  lab: LabOps[keyof LabOps]['reply'];
 }
 
 export type Request<K extends RequestType = RequestType> = {
@@ -227,6 +231,7 @@ export type RequestEvent =
   | { type: 'progress'; id: number; progress: LoadProgress }
   | { type: 'prefill'; id: number; progress: PrefillProgress }
   | { type: 'chunk'; id: number; chunk: GenerateChunk }
+  | { type: 'lab'; id: number; progress: LabProgress }
   /** The half-open byte range of the given source of kind 'bytes'; answered by the note 'bytes'. */
   | { type: 'wantBytes'; id: number; source: number; start: number; end: number }
   /**

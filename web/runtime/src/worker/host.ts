@@ -13,6 +13,7 @@ import type {
 import { DEFAULT_RETRIES } from '../store/transfer.js';
 import type { WorkerEnvironment } from './environment.js';
 import { generate, neverStarted, type RunContext } from './generation.js';
+import { LabHost } from './lab_host.js';
 import { inspectModel, type LoadContext, loadModel } from './load_model.js';
 import { aborted, ModelHost, type SessionHost } from './model_host.js';
 import { preflight } from './preflight.js';
@@ -59,6 +60,7 @@ export class WorkerHost {
   readonly #serve: Serve;
   #running: RunningModule | undefined;
   #model: ModelHost | undefined;
+  #lab: LabHost | undefined;
 
   constructor(env: WorkerEnvironment) {
     this.#env = env;
@@ -100,6 +102,14 @@ export class WorkerHost {
       limits: async ({ readBytes, budgetMs }) => {
         const { module, runtime } = this.#started();
         return unwrap(module.measureLimits(runtime, readBytes, budgetMs));
+      },
+      lab: (call, job) => {
+        this.#lab ??= new LabHost(this.#loaded());
+        return this.#lab.call(call, {
+          signal: job.abort.signal,
+          nextTurn: () => this.#env.nextTurn(),
+          onProgress: (progress) => this.#env.post({ type: 'lab', id: job.id, progress }),
+        });
       },
     };
   }

@@ -49,16 +49,16 @@ const DEFAULT_SESSION = 0;
 export class ModelHost {
   readonly module: HeadlightModule;
   readonly text: TextTools;
-  readonly #model: Model;
-  readonly #options: SessionOptionsWire;
+  readonly model: Model;
+  readonly options: SessionOptionsWire;
   readonly #sessions = new Map<number, SessionHost>();
 
   /** Makes the default session, so that what it takes is taken while loading. Throws OutOfMemoryError. */
   constructor(module: HeadlightModule, model: Model, text: TextTools, options: SessionOptionsWire) {
     this.module = module;
     this.text = text;
-    this.#model = model;
-    this.#options = options;
+    this.model = model;
+    this.options = options;
     this.session(DEFAULT_SESSION);
   }
 
@@ -78,7 +78,7 @@ export class ModelHost {
 
   #create(): Session {
     try {
-      return unwrap(this.#model.createSession(this.#options));
+      return unwrap(this.model.createSession(this.options));
     } catch (thrown) {
       const error = asHeadlightError(thrown);
       const plan = this.#sessions.get(DEFAULT_SESSION)?.wasm.plan();
@@ -123,6 +123,11 @@ export class ModelHost {
     }
   }
 
+  /** A session that was made elsewhere, under a number of its own. */
+  adopt(id: number, wasm: Session): void {
+    this.#sessions.set(id, new SessionHost(wasm));
+  }
+
   /** Runs `task` when the session's earlier requests are done. Closing the session aborts it. */
   async inTurn<T>(
     id: number,
@@ -149,7 +154,7 @@ export class ModelHost {
   }
 
   loaded(): LoadedModel {
-    const { weightsBytes, ...model } = this.#model.info();
+    const { weightsBytes, ...model } = this.model.info();
     const plan = this.session(DEFAULT_SESSION).wasm.plan();
     return {
       model: {

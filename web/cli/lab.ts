@@ -1,0 +1,167 @@
+// `lab`: what a change of a model's attention costs: the same figures before and after, by the same code as the lab page.
+import { readFileSync, writeFileSync } from 'node:fs';
+import process from 'node:process';
+import {
+  type Evaluation,
+  type HeadRef,
+  type LabModel,
+  type ModelEdit,
+  ModelLab,
+  type SpeedResult,
+} from 'headlight-wasm/lab';
+import { withEngine } from './engine.js';
+import { bytesText, printJson } from './output.js';
+import { type Call, numberOf, stringOf, UsageError, type Values } from './usage.js';
+
+/** "3.5,4.1": layer.head, from 0. */
+function headsOf(values: Values, flag: string): HeadRef[] | undefined {
+  const text = stringOf(values, flag);
+  if (text === undefined) return undefined;
+  return text.split(',').map((part) => {
+    const found = /^\s*(\d+)\.(\d+)\s*$/.exec(part);
+    if (found === null) {
+      throw new UsageError(
+        `--${flag} ${text}: heads as LAYER.HEAD from 0 are expected, such as 3.5,4.1`,
+      );
+    }
+    return { layer: Number(found[1]), head: Number(found[2]) };
+  });
+}
+
+/** "sinks=4,window=128" */
+function evictionOf(values: Values): { sinks: number; window: number } | undefined {
+  const text = stringOf(values, 'evict');
+  if (text === undefined) return undefined;
+  const given = new Map(
+    text.split(',').map((part) => {
+      const [name = '', value = ''] = part.split('=');
+      return [name.trim(), Number(value)];
+    }),
+  );
+  const sinks = given.get('sinks') ?? 0;
+  const window = given.get('window');
+  const isKnown = [...given.keys()].every((name) => name === 'sinks' || name === 'window');
+  if (!isKnown || window === undefined || Number.isNaN(window) || Number.isNaN(sinks))
+    throw new UsageError(
+      `--evict ${text}: sinks=N,window=N is expected, such as sinks=4,window=128`,
+    );
+  return { sinks, window };
+}
+
+function layersOf(values: Values): number[] | undefined {
+  const text = stringOf(values, 'layers');
+  if (text === undefined) return undefined;
+  if (!/^\d+(,\d+)*$/.test(text))
+    throw new UsageError(`--layers ${text}: layer numbers from 0 are expected, such as 0,3`);
+  return text.split(',').map(Number);
+}
+
+export function editOf(values: Values): ModelEdit {
+  const eviction = evictionOf(values);
+  const edit = {
+    layers: layersOf(values),
+    prune: headsOf(values, 'prune'),
+    fix: headsOf(values, 'fix'),
+    kvHeads: numberOf(values, 'pool-kv'),
+    dQk: numberOf(values, 'cut-qk'),
+    samePairs: values['same-pairs'] === true ? true : undefined,
+    dV: numberOf(values, 'cut-v'),
+    window: numberOf(values, 'window') ?? eviction?.window,
+    sinks: eviction?.sinks,
+  };
+  const given = Object.entries(edit).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as ModelEdit;
+}
+
+interface Figures extends Omit<Evaluation, 'recall'> {
+  recall: { right: number; asked: number };
+  tokensPerSecond: number;
+  tokensPerSecondRange: [lowest: number, highest: number];
+  kvBytesPerToken: number;
+  /** Answers to the lab's questions. */
+  answers: Evaluation['recall']['answers'];
+}
+
+function figures({ recall, ...rest }: Evaluation, speed: SpeedResult | undefined): Figures {
+  const { right, asked, answers } = recall;
+  return {
+    ...rest,
+    recall: { right, asked },
+    tokensPerSecond: speed?.tokensPerSecond ?? 0,
+    tokensPerSecondRange: [speed?.lowest ?? 0, speed?.highest ?? 0],
+    kvBytesPerToken: speed?.kvBytesPerToken ?? 0,
+    answers,
+  };
+}
+
+export async function lab(call: Call, json: boolean): Promise<void> {
+  const edit = editOf(call.values);
+  const cache = stringOf(call.values, 'kv-cache-after');
+  if (Object.keys(edit).length === 0 && cache === undefined) {
+    throw new UsageError(
+      'lab: a change is expected: --prune, --pool-kv, --fix, --cut-qk, --cut-v, --window, --evict or --kv-cache-after',
+    );
+  }
+  await withEngine(call, { json }, async (engine) => {
+    const modelLab = new ModelLab(engine);
+    const edited = await modelLab.edit(edit);
+    await exportTo(stringOf(call.values, 'out'), call.model, edited);
+    const { before, after } = await measure(modelLab, edited, call.values, cache);
+    const fixed = (edit.fix ?? []).length > 0 ? await patternsOf(modelLab, edit) : undefined;
+    const result = { edit, layers: edited.layers, before, after, ...(fixed && { fixed }) };
+    if (json) printJson(result);
+    else process.stdout.write(table(before, after));
+  });
+}
+
+async function measure(
+  modelLab: ModelLab,
+  edited: LabModel,
+  values: Values,
+  cache: string | undefined,
+): Promise<{ before: Figures; after: Figures }> {
+  const plain = stringOf(values, 'kv-cache');
+  const cacheOf = (type: string | undefined) =>
+    type === undefined ? {} : { kvCache: { k: type, v: type } as never };
+  const beforeCache = cacheOf(plain);
+  const afterCache = cacheOf(cache ?? plain);
+  const before = await modelLab.original.evaluate(beforeCache);
+  const after = await edited.evaluate(afterCache);
+  const kvCache = [beforeCache, afterCache].map((one) => ('kvCache' in one ? one.kvCache : {}));
+  const [first, second] = await modelLab.speed([modelLab.original, edited], { kvCache });
+  return { before: figures(before, first), after: figures(after, second) };
+}
+
+/** What calibration says about the heads that were fixed. */
+async function patternsOf(modelLab: ModelLab, { fix = [] }: ModelEdit) {
+  const { layers } = await modelLab.calibrate();
+  return fix.map(({ layer, head }) => {
+    const measured = layers[layer]?.heads[head];
+    const { spread, likeliestOffset, outputErrors } = measured ?? {};
+    return { layer, head, spread, likeliestOffset, outputErrors };
+  });
+}
+
+async function exportTo(path: string | undefined, model: string, edited: LabModel): Promise<void> {
+  if (path === undefined) return;
+  writeFileSync(path, await edited.exportGguf(readFileSync(model)));
+}
+
+function table(before: Figures, after: Figures): string {
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const rows: [string, (figures: Figures) => string][] = [
+    ['perplexity', ({ perplexity }) => perplexity.toFixed(3)],
+    ['loss, nats', ({ loss, lossError }) => `${loss.toFixed(4)} ± ${lossError.toFixed(4)}`],
+    ['first choice right', ({ firstChoiceShare }) => percent(firstChoiceShare)],
+    ['recall', ({ recall }) => `${recall.right} of ${recall.asked}`],
+    ['tokens/s', ({ tokensPerSecond }) => tokensPerSecond.toFixed(0)],
+    ['weights', ({ weightsBytes }) => bytesText(weightsBytes)],
+    ['KV a token', ({ kvBytesPerToken }) => bytesText(kvBytesPerToken)],
+    ['writes', ({ answers }) => answers[0]?.answer ?? ''],
+  ];
+  const lines = rows.map(([name, cell]) => [name, cell(before), cell(after)] as const);
+  const width = Math.max(6, ...lines.map(([, cell]) => cell.length));
+  const head = `${''.padEnd(20)}${'before'.padEnd(width)}  after`;
+  const body = lines.map(([name, a, b]) => `${name.padEnd(20)}${a.padEnd(width)}  ${b}`);
+  return `${[head, ...body].join('\n')}\n`;
+}

@@ -1,0 +1,322 @@
+// The section "Change the loaded model": an edit on the left, what it costs on the right, what was tried below.
+import type { EngineSession } from 'headlight-wasm';
+import type { LabModel, ModelLab } from 'headlight-wasm/lab';
+import { byId, el } from '../../shared/dom.js';
+import { download } from '../../shared/download.js';
+import { isAborted } from '../../shared/errors.js';
+import { exportBar, type FigureData } from '../figure.js';
+import { type LoadedModel, whenSeen } from '../loaded_model.js';
+import type { UrlState } from '../url_state.js';
+import { changeChart, triedChart } from './change_chart.js';
+import { editControls } from './controls.js';
+import {
+  describe,
+  type EditState,
+  isNothing,
+  modelEdit,
+  NOTHING,
+  readState,
+  writeState,
+} from './edit_state.js';
+import { figureRows, type Measured, percent, verdict } from './figures.js';
+import { headsGrid } from './heads_grid.js';
+
+const writtenTokens = 40;
+
+interface Tried extends Measured {
+  state: EditState;
+}
+
+export class ChangeSection {
+  #url: UrlState;
+  #model: LoadedModel;
+  #failed: (message: string) => void;
+  #state: EditState;
+  #tried: Tried[] = [];
+  #running: AbortController | undefined;
+  #button = byId('edit-measure', HTMLButtonElement);
+  #status = byId('edit-status', HTMLElement);
+  #prompt = byId('edit-prompt', HTMLInputElement);
+
+  constructor(url: UrlState, model: LoadedModel, failed: (message: string) => void) {
+    [this.#url, this.#model, this.#failed] = [url, model, failed];
+    this.#state = readState(url);
+    this.#button.addEventListener('click', () => {
+      if (this.#running) this.#running.abort();
+      else void this.#measure();
+    });
+    byId('edit-undo', HTMLButtonElement).addEventListener('click', () => this.#restore(NOTHING));
+    byId('edit-export', HTMLButtonElement).addEventListener('click', () => void this.#export());
+    byId('change-figure-export', HTMLElement).append(
+      exportBar('the comparison', () => this.#figures(), failed),
+    );
+    byId('tried-export', HTMLElement).append(
+      exportBar('what was tried', () => this.#history(), failed),
+    );
+    model.onChange(() => {
+      this.#running?.abort();
+      this.#tried = [];
+      byId('edit-results', HTMLElement).hidden = true;
+      this.#restore(NOTHING);
+    });
+  }
+
+  start(): void {
+    whenSeen(byId('change', HTMLElement), () => void this.#showControls());
+  }
+
+  async #showControls(): Promise<void> {
+    try {
+      const lab = await this.#model.lab();
+      this.#draw(lab);
+      const calibration = await lab.calibrate();
+      this.#drawHeads(lab, calibration);
+      if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measure();
+    } catch (error) {
+      if (!isAborted(error)) this.#failed(messageOf(error));
+    }
+  }
+
+  #draw(lab: ModelLab): void {
+    const { layers } = lab.original;
+    byId('edit-controls', HTMLElement).replaceChildren(
+      editControls({
+        ...{ layers, nCtx: lab.info.nCtx, state: this.#state },
+        changed: (change) => this.#change({ ...this.#state, ...change }),
+      }),
+    );
+    this.#drawHeads(lab, undefined);
+    this.#change(this.#state);
+  }
+
+  #drawHeads(lab: ModelLab, calibration: Parameters<typeof headsGrid>[0]['calibration']): void {
+    const grid = headsGrid({
+      ...{ layers: lab.original.layers, calibration },
+      fateOf: (key) => this.#state.heads.get(key) ?? 'stays',
+      changed: (key, fate) => {
+        const heads = new Map(this.#state.heads);
+        if (fate === 'stays') heads.delete(key);
+        else heads.set(key, fate);
+        this.#change({ ...this.#state, heads });
+      },
+    });
+    byId('edit-heads', HTMLElement).replaceChildren(grid);
+  }
+
+  #change(state: EditState): void {
+    this.#state = state;
+    writeState(state, this.#url);
+    byId('edit-name', HTMLElement).textContent = describe(state);
+    byId('edit-undo', HTMLButtonElement).disabled = isNothing(state);
+  }
+
+  #restore(state: EditState): void {
+    this.#change(state);
+    void this.#model
+      .lab()
+      .then(async (lab) => {
+        this.#draw(lab);
+        this.#drawHeads(lab, await lab.calibrate());
+      })
+      .catch((error: unknown) => this.#failed(messageOf(error)));
+  }
+
+  async #measure(): Promise<void> {
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.#running = controller;
+    this.#button.textContent = 'Stop';
+    let edited: LabModel | undefined;
+    try {
+      const lab = await this.#model.lab();
+      const state = this.#state;
+      const report = (share: number, what: string) => {
+        this.#status.textContent = `${what}: ${Math.round(100 * share)} %`;
+      };
+      if (this.#tried.length === 0) {
+        const before = await this.#measured(lab, lab.original, NOTHING, signal, (share, what) =>
+          report(share / 2, `as loaded, ${what}`),
+        );
+        this.#tried.push(before);
+      }
+      edited = await lab.edit(modelEdit(state), { signal });
+      const after = await this.#measured(lab, edited, state, signal, (share, what) =>
+        report((1 + share) / 2, what),
+      );
+      const at = this.#tried.findIndex(({ label }) => label === after.label);
+      if (at > 0) this.#tried.splice(at, 1);
+      this.#tried.push(after);
+      this.#status.textContent = '';
+      this.#showResults();
+    } catch (error) {
+      this.#status.textContent = isAborted(error) ? 'Stopped.' : '';
+      if (!isAborted(error)) this.#failed(messageOf(error));
+    } finally {
+      await edited?.drop().catch(() => {});
+      this.#running = undefined;
+      this.#button.textContent = 'Measure';
+    }
+  }
+
+  async #measured(
+    lab: ModelLab,
+    model: LabModel,
+    state: EditState,
+    signal: AbortSignal,
+    onProgress: (share: number, what: string) => void,
+  ): Promise<Tried> {
+    const kvCache = { k: state.cache, v: state.cache };
+    const evaluation = await model.evaluate({
+      ...{ kvCache, signal },
+      onProgress: ({ done, what }) => onProgress(done, what),
+    });
+    // Beside the loaded model, in turns, so that both meet the same machine.
+    const pair = model === lab.original ? [model] : [lab.original, model];
+    const caches = pair.map((one) => (one === model ? kvCache : {}));
+    const speeds = await lab.speed(pair, { signal, kvCache: caches, rounds: 5 });
+    const speed = speeds.at(-1);
+    const [first] = this.#tried;
+    if (speeds.length === 2 && first !== undefined && speeds[0] !== undefined)
+      first.speed = speeds[0];
+    if (speed === undefined) throw new Error('the speed was not measured');
+    const session = await model.session(kvCache);
+    const text = await this.#write(session, signal);
+    return { label: describe(state), evaluation, speed, text, state };
+  }
+
+  async #write(session: EngineSession, signal: AbortSignal): Promise<string> {
+    try {
+      const messages = [{ role: 'user', content: this.#prompt.value }];
+      const run = session.chat(messages, { temperature: 0, maxTokens: writtenTokens, signal });
+      return (await run.result()).text.trim();
+    } finally {
+      await session.close();
+    }
+  }
+
+  #showResults(): void {
+    const [before, after] = [this.#tried[0], this.#tried.at(-1)];
+    if (before === undefined || after === undefined) return;
+    const rows = figureRows(before, after);
+    byId('edit-verdict', HTMLElement).textContent = verdict(before, after);
+    const head = el(
+      'tr',
+      {},
+      ...['', 'As loaded', 'Changed', ''].map((title) => el('th', { scope: 'col' }, title)),
+    );
+    const body = rows.map(({ name, before: a, after: b, change }) =>
+      el(
+        'tr',
+        { 'data-figure': name },
+        el('th', { scope: 'row' }, name),
+        ...[a, b, percent(change)].map((cell) => el('td', {}, cell)),
+      ),
+    );
+    byId('edit-table', HTMLTableElement).replaceChildren(
+      el('thead', {}, head),
+      el('tbody', {}, ...body),
+    );
+    const chart = byId('edit-chart', HTMLElement);
+    byId('edit-results', HTMLElement).hidden = false;
+    chart.replaceChildren(changeChart(rows, chart.clientWidth || 560));
+    byId('edit-writes-before', HTMLElement).textContent = before.text;
+    byId('edit-writes-after', HTMLElement).textContent = after.text;
+    const wrong = after.evaluation.recall.answers.filter(({ isRight }) => !isRight);
+    byId('edit-wrong', HTMLElement).replaceChildren(
+      ...wrong
+        .slice(0, 6)
+        .map(({ question, expected, answer }) =>
+          el('li', {}, `${question} — “${answer}” (expected: ${expected})`),
+        ),
+    );
+    const tried = byId('tried-chart', HTMLElement);
+    tried.replaceChildren(
+      triedChart(this.#tried, tried.clientWidth || 560, (index) => {
+        const chosen = this.#tried[index];
+        if (chosen) this.#restore(chosen.state);
+      }),
+    );
+    this.#showTried();
+  }
+
+  #showTried(): void {
+    const rows = this.#history().rows.map((cells, i) => {
+      const [label, ...rest] = cells;
+      const button = el('button', { type: 'button', class: 'text-button' }, String(label));
+      button.addEventListener('click', () => this.#restore(this.#tried[i]?.state ?? NOTHING));
+      const texts = rest.map((cell) =>
+        typeof cell === 'number' ? String(Number(cell.toPrecision(5))) : cell,
+      );
+      return el(
+        'tr',
+        { 'data-tried-row': i },
+        el('th', { scope: 'row' }, button),
+        ...texts.map((cell) => el('td', {}, cell)),
+      );
+    });
+    const titles = [
+      'Edit',
+      'Loss',
+      'Recalled',
+      'Weights, bytes',
+      'Cache, bytes a token',
+      'Tokens/s',
+    ];
+    byId('tried-table', HTMLTableElement).replaceChildren(
+      el('thead', {}, el('tr', {}, ...titles.map((title) => el('th', { scope: 'col' }, title)))),
+      el('tbody', {}, ...rows),
+    );
+  }
+
+  async #export(): Promise<void> {
+    const button = byId('edit-export', HTMLButtonElement);
+    button.disabled = true;
+    try {
+      const lab = await this.#model.lab();
+      const edited = await lab.edit(modelEdit(this.#state));
+      try {
+        const bytes = await edited.exportGguf(await this.#model.file());
+        const name = `headlight-${describe(this.#state).replaceAll(/[^\w.]+/g, '-')}.gguf`;
+        download(new Blob([bytes]), name, 'application/octet-stream');
+        this.#status.textContent = `${name}: ${(bytes.length / 1e6).toFixed(2)} MB`;
+      } finally {
+        await edited.drop();
+      }
+    } catch (error) {
+      this.#status.textContent = messageOf(error);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  #figures(): FigureData {
+    const [before, after] = [this.#tried[0], this.#tried.at(-1)];
+    const rows = before && after ? figureRows(before, after) : [];
+    return {
+      name: 'change',
+      columns: ['figure', 'before', 'after', 'change'],
+      rows: rows.map(({ name, before: a, after: b, change }) => [name, a, b, change]),
+      picture: (width) => changeChart(rows, width),
+    };
+  }
+
+  #history(): FigureData {
+    return {
+      name: 'tried',
+      columns: ['edit', 'loss', 'recalled', 'weightsBytes', 'kvBytesPerToken', 'tokensPerSecond'],
+      rows: this.#tried.map(({ label, evaluation: { loss, recall, weightsBytes }, speed }) => [
+        label,
+        loss,
+        `${recall.right} of ${recall.asked}`,
+        weightsBytes,
+        speed.kvBytesPerToken,
+        Math.round(speed.tokensPerSecond),
+      ]),
+      picture: (width) => triedChart(this.#tried, width, () => {}),
+    };
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,168 @@
+// The section "Try a layout": the calculator's layout as a whole model, beside the row it came from.
+import type { ModelShape } from 'headlight-wasm/lab';
+import { byId, el } from '../../shared/dom.js';
+import { isAborted } from '../../shared/errors.js';
+import { binaryBytes } from '../bytes/units.js';
+import { exportBar, type FigureData } from '../figure.js';
+import { lineChart, lineLegend } from '../line_chart.js';
+import {
+  fillings,
+  nRounds,
+  type Runnable,
+  type RunRow,
+  runModels,
+  runWinner,
+} from './run_models.js';
+
+export class RunSection {
+  #failed: (message: string) => void;
+  #shape: ModelShape | undefined;
+  #base: ModelShape | undefined;
+  #rows: RunRow[] = [];
+  #running: AbortController | undefined;
+  #button = byId('run-models', HTMLButtonElement);
+
+  constructor(failed: (message: string) => void) {
+    this.#failed = failed;
+    this.#button.addEventListener('click', () => {
+      if (this.#running) this.#running.abort();
+      else void this.#run();
+    });
+    byId('run-export', HTMLElement).append(exportBar('the run', () => this.#data(), failed));
+  }
+
+  /** @param base the row that the calculator began with */
+  show(shape: ModelShape, base: ModelShape): void {
+    [this.#shape, this.#base] = [shape, base];
+    const names = this.#models().map(({ label }) => label);
+    byId('run-what', HTMLElement).textContent =
+      names.length < 2
+        ? `${names[0] ?? ''}. Change the calculator above to compare two.`
+        : `${names[0]} against ${names[1]}.`;
+  }
+
+  #models(): Runnable[] {
+    const [shape, base] = [this.#shape, this.#base];
+    if (!shape || !base) return [];
+    const own = { label: name(shape), shape };
+    const first = { label: name(base), shape: base };
+    return own.label === first.label ? [own] : [first, own];
+  }
+
+  async #run(): Promise<void> {
+    const controller = new AbortController();
+    this.#running = controller;
+    this.#button.textContent = 'Stop';
+    const status = byId('run-status', HTMLElement);
+    try {
+      this.#rows = await runModels({
+        models: this.#models(),
+        signal: controller.signal,
+        onProgress: (text) => {
+          status.textContent = text;
+        },
+      });
+      this.#show();
+    } catch (error) {
+      status.textContent = isAborted(error) ? 'Stopped.' : '';
+      if (!isAborted(error)) this.#failed(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#running = undefined;
+      this.#button.textContent = 'Run again';
+    }
+  }
+
+  #show(): void {
+    const notes = this.#rows.flatMap(({ label, note }) =>
+      note === '' ? [] : [`${label}: ${note}.`],
+    );
+    byId('run-status', HTMLElement).textContent = [
+      `Random weights, one thread, median of ${nRounds} rounds (from, to).`,
+      runWinner(this.#rows),
+      ...notes,
+    ].join(' ');
+    const titles = ['Layout', 'Weights', 'Cache a token', 'Prompt, 512 tokens'];
+    const head = [
+      ...titles,
+      ...fillings.map((n) => `One token, ${n} in the cache`),
+      'Error of the logits',
+    ];
+    const body = this.#rows.map((row) =>
+      el(
+        'tr',
+        { 'data-run': row.label },
+        el('th', { scope: 'row' }, row.label),
+        el('td', {}, binaryBytes(row.weightsBytes)),
+        el('td', {}, binaryBytes(row.kvBytesPerToken)),
+        el('td', {}, `${(1000 / row.prefill.median).toFixed(0)} tokens/s`),
+        ...row.decode.map(({ ms }) =>
+          el(
+            'td',
+            {},
+            `${(1000 / ms.median).toFixed(0)} tokens/s`,
+            el('small', {}, `${ms.low.toFixed(2)} to ${ms.high.toFixed(2)} ms`),
+          ),
+        ),
+        el(
+          'td',
+          {},
+          row.errors
+            .filter(({ cache }) => cache !== 'f32')
+            .map(({ cache, error }) => `${cache} ${(100 * error).toPrecision(2)} %`)
+            .join(', '),
+        ),
+      ),
+    );
+    byId('run-table', HTMLTableElement).replaceChildren(
+      el('thead', {}, el('tr', {}, ...head.map((title) => el('th', { scope: 'col' }, title)))),
+      el('tbody', {}, ...body),
+    );
+    byId('run-results', HTMLElement).hidden = false;
+    byId('run-legend', HTMLElement).replaceChildren(
+      ...lineLegend(this.#rows.map(({ label }) => label)),
+    );
+    const chart = byId('run-chart', HTMLElement);
+    chart.replaceChildren(this.#chart(chart.clientWidth || 560));
+  }
+
+  #chart(width: number): SVGSVGElement {
+    return lineChart({
+      label: 'Attention’s time for one token as the cache fills',
+      ...{ xLabel: 'tokens in the cache', yLabel: 'attention, ms a token', width },
+      series: this.#rows.map(({ label, decode }) => ({
+        name: label,
+        points: decode.map(({ nKv, attentionMs }) => [nKv, attentionMs.median] as const),
+      })),
+      show: (text) => {
+        byId('run-detail', HTMLElement).textContent = text;
+      },
+    });
+  }
+
+  #data(): FigureData {
+    return {
+      name: 'layouts',
+      columns: [
+        'layout',
+        'nKv',
+        'decodeMs',
+        'lowMs',
+        'highMs',
+        'attentionMs',
+        'weightsBytes',
+        'kvBytesPerToken',
+      ],
+      rows: this.#rows.flatMap(({ label, decode, weightsBytes, kvBytesPerToken }) =>
+        decode.map(({ nKv, ms, attentionMs }) => [
+          ...[label, nKv, ms.median, ms.low, ms.high],
+          ...[attentionMs.median, weightsBytes, kvBytesPerToken],
+        ]),
+      ),
+      picture: (width) => this.#chart(width),
+    };
+  }
+}
+
+function name({ nQHeads, nKvHeads, dQk, dV, nLayers, dModel }: ModelShape): string {
+  return `${nLayers} × ${dModel}, ${nQHeads}/${nKvHeads} heads, ${dQk}/${dV} wide`;
+}
