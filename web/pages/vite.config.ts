@@ -58,6 +58,21 @@ function siteHeader(pages: readonly SitePage[]): Plugin {
   };
 }
 
+/** Fills `<!-- section NAME -->` with sections/NAME.html beside the page, so that no file of a long page is long. */
+function pageSections(): Plugin {
+  return {
+    name: 'headlight:page-sections',
+    transformIndexHtml: {
+      // Before Vite looks for what the page names.
+      order: 'pre',
+      handler: (html, { filename }) =>
+        html.replaceAll(/ *<!-- section ([a-z-]+) -->\n/g, (_, name: string) =>
+          readFileSync(new URL(`sections/${name}.html`, `file://${filename}`), 'utf8'),
+        ),
+    },
+  };
+}
+
 /** The default model: served as it lies in `vite dev`, copied by `vite build`. */
 function defaultModel(): Plugin {
   return {
@@ -86,7 +101,12 @@ export default defineConfig({
   root,
   base: './',
   appType: 'mpa',
-  plugins: [siteHeader(pages), defaultModel(), offline(`${root}service_worker.js`)],
+  plugins: [
+    pageSections(),
+    siteHeader(pages),
+    defaultModel(),
+    offline(`${root}service_worker.js`),
+  ],
   // Threads need an isolated page, in development too.
   server: { headers: isolationHeaders },
   build: {

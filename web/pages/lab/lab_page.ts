@@ -5,10 +5,16 @@ import { acceptDrops } from '../shared/drop.js';
 import { choiceFromFiles, defaultChoice } from '../shared/model_source.js';
 import { Toast } from '../shared/toast.js';
 import { BytesSection } from './bytes/bytes_section.js';
+import { ChangeSection } from './change/change_section.js';
+import { ToyView } from './change/toy_view.js';
 import { HandSection } from './hand/hand_section.js';
 import { Kernels } from './kernels.js';
 import { LookSection } from './look/look_section.js';
+import { LoadedModel } from './loaded_model.js';
+import { PhasesSection } from './phases/phases_section.js';
+import { RunSection } from './run/run_section.js';
 import { pageState } from './url_state.js';
+import { WeightsSection } from './weights/weights_section.js';
 
 export class LabPage {
   #toast = new Toast(byId('toast', HTMLElement));
@@ -17,8 +23,15 @@ export class LabPage {
   #kernels = new Kernels();
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
   #default = defaultChoice(new URL('..', location.href).href);
+  #model = new LoadedModel(this.#default, (text) => {
+    byId('model-status', HTMLElement).textContent = text;
+  });
   #look = new LookSection(this.#state, this.#default, this.#failed);
-  #bytes = new BytesSection(this.#state, this.#kernels, this.#failed);
+  #run = new RunSection(this.#failed);
+  #bytes = new BytesSection(this.#state, this.#kernels, this.#failed, this.#run);
+  #phases = new PhasesSection(this.#state, this.#model, this.#failed);
+  #change = new ChangeSection(this.#state, this.#model, this.#failed);
+  #ranks = new WeightsSection(this.#state, this.#model, this.#failed);
 
   async start(): Promise<void> {
     for (const id of ['model-files', 'look-files']) {
@@ -32,7 +45,8 @@ export class LabPage {
     byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
     await this.#hand.start();
     await this.#bytes.start(this.#default);
-    this.#look.start();
+    new ToyView(this.#kernels, this.#failed);
+    for (const section of [this.#look, this.#phases, this.#change, this.#ranks]) section.start();
     document.body.dataset.state = 'ready';
   }
 
@@ -44,9 +58,12 @@ export class LabPage {
 
   #open(files: File[]): void {
     const checked = choiceFromFiles(files);
-    if (checked.ok) {
-      this.#look.useFile(checked.value);
-      void this.#bytes.load(checked.value);
-    } else this.#toast.show(checked.message);
+    if (!checked.ok) {
+      this.#toast.show(checked.message);
+      return;
+    }
+    this.#look.useFile(checked.value);
+    void this.#bytes.load(checked.value);
+    this.#model.choose(checked.value);
   }
 }

@@ -287,9 +287,9 @@ export class LoadedEngine {
   }
 
   /** @internal For headlight-wasm/lab. */
-  get connection(): Connection {
+  get link(): EngineLink {
     this.#checkOpen();
-    return this.#connection;
+    return this.#link;
   }
 
   /** Of the default session. */

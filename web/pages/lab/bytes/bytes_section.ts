@@ -4,6 +4,7 @@ import { layoutPreset, PRESET_NAMES, type Preset, shapeOfModel } from 'headlight
 import { byId } from '../../shared/dom.js';
 import type { ModelChoice } from '../../shared/model_source.js';
 import type { Kernels } from '../kernels.js';
+import type { RunSection } from '../run/run_section.js';
 import type { UrlState } from '../url_state.js';
 import { Calculator } from './calculator.js';
 import { ConcurrencyView } from './concurrency_view.js';
@@ -24,7 +25,12 @@ export class BytesSection {
   #select = byId('preset', HTMLSelectElement);
   #failed: (message: string) => void;
 
-  constructor(state: UrlState, kernels: Kernels, failed: (message: string) => void) {
+  constructor(
+    state: UrlState,
+    kernels: Kernels,
+    failed: (message: string) => void,
+    models: RunSection,
+  ) {
     this.#state = state;
     this.#failed = failed;
     const concurrency = new ConcurrencyView(state, failed);
@@ -33,6 +39,7 @@ export class BytesSection {
     this.#calculator = new Calculator(state, {
       changed: (cost, shape, base) => {
         run.show(shape, base);
+        models.show(shape, base);
         concurrency.showOwn(cost);
         tensors.show(shape);
       },

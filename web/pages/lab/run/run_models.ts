@@ -67,7 +67,7 @@ interface Running {
 async function load(model: Runnable, signal: AbortSignal): Promise<Running> {
   const own = fitted(model);
   if (own.shape.nLayers < 1) throw new Error(`${model.label}: one layer of it is over 80 MB`);
-  const nCtx = fillings[fillings.length - 1] + 2 * measuredTokens;
+  const nCtx = Math.max(...fillings) + 2 * measuredTokens;
   const engine = await Engine.load(randomModel(own.shape, { nCtx }), { nCtx, threads: 1, signal });
   return {
     ...{ fitted: own, engine, lab: new ModelLab(engine), prefill: [], kvBytesPerToken: 0 },
@@ -145,7 +145,7 @@ export async function runModels({ models, signal, onProgress }: RunOptions): Pro
 export function runWinner(rows: readonly RunRow[]): string {
   const [a, b] = rows;
   if (a === undefined || b === undefined) return '';
-  return [fillings[0], fillings[fillings.length - 1]]
+  return [Math.min(...fillings), Math.max(...fillings)]
     .map((nKv) => {
       const [x, y] = [a, b].map((row) => row.decode.find((one) => one.nKv === nKv)?.ms);
       if (x === undefined || y === undefined) return '';

@@ -70,7 +70,7 @@ export async function evaluate(
   const shared = { variant: model.variant, ...labCache(options.kvCache) };
   const dialogues = (options.dialogues ?? sampleDialogues()) as ChatMessage[][];
   const questions = [...(options.questions ?? sampleQuestions())];
-  const { connection } = engine;
+  const { connection } = engine.link;
   const losses = await labCall(
     connection,
     'losses',
@@ -151,7 +151,7 @@ export async function measureSpeed(
   const cacheOf = (i: number) => labCache(Array.isArray(kvCache) ? kvCache[i] : kvCache);
   const variants = models.map(({ variant }, i) => ({ variant, ...cacheOf(i) }));
   const body = { variants, rounds, nPrompt, nTokens };
-  const reply = await labCall(engine.connection, 'speed', body, call);
+  const reply = await labCall(engine.link.connection, 'speed', body, call);
   return reply.variants.map((one) => {
     const sorted = [...one.msPerToken].sort((a, b) => a - b);
     return {

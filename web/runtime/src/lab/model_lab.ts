@@ -69,9 +69,6 @@ const TRACE_RULES: Rules<TraceOptions> = {
 };
 
 const ORIGINAL = 0;
-/** Above any number that engine.session() reaches. */
-const FIRST_SESSION = 2 ** 40;
-let nextSession = FIRST_SESSION;
 
 /** The loaded model or an edited copy. */
 export class LabModel {
@@ -112,14 +109,14 @@ export class LabModel {
 
   /** A conversation with this model; close it when done. */
   async session(kvCache?: { k?: CacheType; v?: CacheType }): Promise<EngineSession> {
-    const session = nextSession++;
-    const { connection, info } = this.#engine;
-    await labCall(connection, 'openSession', {
+    const { link } = this.#engine;
+    const session = link.nextSession++;
+    await labCall(link.connection, 'openSession', {
       variant: this.variant,
       session,
       ...labCache(kvCache),
     });
-    return new EngineSession(connection, info, session);
+    return new EngineSession(link, session);
   }
 
   /** Logits of the last token with the given cache format: to see what the format costs. */
@@ -127,7 +124,7 @@ export class LabModel {
     tokens: TokenIds,
     kvCache?: { k?: CacheType; v?: CacheType },
   ): Promise<Float32Array> {
-    const { connection, info } = this.#engine;
+    const { connection, info } = this.#engine.link;
     const ids = checkTokens('logits', tokens, info.model.vocabSize);
     const body = { variant: this.variant, tokens: ids, ...labCache(kvCache) };
     return (await labCall(connection, 'logits', body)).logits;
@@ -146,7 +143,7 @@ export class LabModel {
   }> {
     const body = { variant: this.variant, layer, role: roleOf(which), encoded: false };
     const { rows, cols, family, packedBytes, values } = await labCall(
-      this.#engine.connection,
+      this.#engine.link.connection,
       'tensor',
       body,
     );
@@ -156,7 +153,7 @@ export class LabModel {
   /** @internal For the export. */
   encodedTensor(layer: number, which: AttentionTensor): Promise<LabOps['tensor']['reply']> {
     const body = { variant: this.variant, layer, role: roleOf(which), encoded: true };
-    return labCall(this.#engine.connection, 'tensor', body);
+    return labCall(this.#engine.link.connection, 'tensor', body);
   }
 
   /** Singular values, largest first, with the stable rank: sum of squares / largest square. */
@@ -165,7 +162,7 @@ export class LabModel {
     which: AttentionTensor,
   ): Promise<{ singularValues: Float32Array; stableRank: number }> {
     const body = { variant: this.variant, layer, role: roleOf(which) };
-    const { values } = await labCall(this.#engine.connection, 'singularValues', body);
+    const { values } = await labCall(this.#engine.link.connection, 'singularValues', body);
     const squares = values.reduce((sum, value) => sum + value * value, 0);
     const largest = values[0] ?? 0;
     return { singularValues: values, stableRank: largest > 0 ? squares / (largest * largest) : 0 };
@@ -175,7 +172,7 @@ export class LabModel {
   async trace(tokens: TokenIds, options: TraceOptions): Promise<BlockTrace> {
     checkOptions('trace', options, TRACE_RULES);
     const { layer, lastOnly = false, kvCache, budgetMs = 150 } = options;
-    const { connection, info } = this.#engine;
+    const { connection, info } = this.#engine.link;
     const ids = checkTokens('trace', tokens, info.model.vocabSize);
     const shape = this.layers[layer];
     if (shape === undefined)
@@ -202,7 +199,7 @@ export class LabModel {
   /** Gives its memory back; sessions over it stay usable until they are closed. */
   async drop(): Promise<void> {
     if (this.variant !== ORIGINAL)
-      await labCall(this.#engine.connection, 'drop', { variant: this.variant });
+      await labCall(this.#engine.link.connection, 'drop', { variant: this.variant });
   }
 }
 
@@ -241,7 +238,7 @@ export class ModelLab {
     const calibration = needsCalibration(edit) ? await this.calibrate(options) : undefined;
     const wire = editWire(edit, before, calibration);
     const variant = ModelLab.#nextVariant++;
-    const { connection } = this.#engine;
+    const { connection } = this.#engine.link;
     const made = await labCall(connection, 'edit', { variant, edit: wire }, options);
     const nPairs = wire.dQk / 2;
     const keptPairs = before.map((_, layer) =>
@@ -266,7 +263,7 @@ export class ModelLab {
       ...{ variant: ORIGINAL, segmentTokens, maxSegments },
       dialogues: (dialogues ?? sampleDialogues()) as ChatMessage[][],
     };
-    const calibration = labCall(this.#engine.connection, 'calibrate', body, call);
+    const calibration = labCall(this.#engine.link.connection, 'calibrate', body, call);
     if (isDefault) {
       this.#calibration = calibration;
       // One that was cancelled or failed is tried again.
