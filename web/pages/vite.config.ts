@@ -101,12 +101,7 @@ export default defineConfig({
   root,
   base: './',
   appType: 'mpa',
-  plugins: [
-    pageSections(),
-    siteHeader(pages),
-    defaultModel(),
-    offline(`${root}service_worker.js`),
-  ],
+  plugins: [pageSections(), siteHeader(pages), defaultModel(), offline(`${root}service_worker.js`)],
   // Threads need an isolated page, in development too.
   server: { headers: isolationHeaders },
   build: {

@@ -1,0 +1,69 @@
+// Whole models of any layout with random weights, the eight phases of a block, and how a layout is cut down to what a tab can run.
+import { existsSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { fitted } from '../../../web/pages/lab/run/run_models.js';
+import type * as Package from '../../../web/runtime/src/index.js';
+import type * as Lab from '../../../web/runtime/src/lab/index.js';
+
+const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
+const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
+if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
+const { Engine } = (await import(entry.href)) as typeof Package;
+const { layoutPreset, ModelLab, PLAIN, randomModel, randomModelBytes } = (await import(
+  labEntry.href
+)) as typeof Lab;
+
+const shape: Lab.ModelShape = {
+  ...PLAIN,
+  ...{ nLayers: 2, dModel: 64, nQHeads: 6, nKvHeads: 2, dQk: 24, dV: 20, dFf: 96 },
+  ...{ vocabSize: 128, tiedHead: true },
+};
+
+describe('a random model', () => {
+  test('loads with its layout, and every cache format costs what it costs', async () => {
+    const bytes = randomModel(shape, { nCtx: 256 });
+    const engine = await Engine.load(bytes, { module: 'simd', threads: 1 });
+    expect(engine.info.model.layers[1]).toMatchObject({ nQHeads: 6, nKvHeads: 2, dQk: 24, dV: 20 });
+    expect(engine.info.model.hasTokenizer).toBe(false);
+    const lab = new ModelLab(engine);
+    const tokens = Array.from({ length: 60 }, (_, i) => (i * 37) % 128);
+    const exact = await lab.original.logits(tokens);
+    expect(exact.every(Number.isFinite)).toBe(true);
+    expect(new Set(exact).size).toBeGreaterThan(100);
+    const error = async (type: 'f16' | 'int8') => {
+      const logits = await lab.original.logits(tokens, { k: type, v: type });
+      return Math.hypot(...logits.map((x, i) => x - (exact[i] ?? 0))) / Math.hypot(...exact);
+    };
+    const [f16, int8] = [await error('f16'), await error('int8')];
+    expect(f16).toBeGreaterThan(0);
+    expect(f16).toBeLessThan(int8);
+    expect(int8).toBeLessThan(0.1);
+    const [speed] = await lab.speed([lab.original], { rounds: 1, nPrompt: 16, nTokens: 4 });
+    expect(speed?.kvBytesPerToken).toBe(2 * 2 * (24 + 20) * 4);
+    // Texts need a tokenizer.
+    await expect(lab.original.evaluate()).rejects.toMatchObject({ code: 'Unsupported' });
+    await engine.dispose();
+  });
+
+  test('the same seed gives the same file, another seed another', () => {
+    expect(randomModel(shape, { seed: 3 })).toEqual(randomModel(shape, { seed: 3 }));
+    expect(randomModel(shape, { seed: 4 })).not.toEqual(randomModel(shape, { seed: 3 }));
+  });
+
+  test('what cannot be is refused', () => {
+    expect(() => randomModel({ ...shape, nKvHeads: 4 })).toThrow(/nKvHeads/);
+    const large = layoutPreset('llama70b').rows[1]?.shape ?? shape;
+    expect(() => randomModel(large)).toThrow(/at most 1,500 MB/);
+  });
+});
+
+test('a layout too large for a tab is run with fewer layers and tokens, and says so', () => {
+  const large = layoutPreset('llama8b').rows[1]?.shape ?? shape;
+  const { shape: small, note } = fitted({ label: 'x', shape: large });
+  expect(randomModelBytes(small)).toBeLessThanOrEqual(80e6);
+  expect(small.nLayers).toBeLessThan(large.nLayers);
+  expect(note).toMatch(/of its 32 layers/);
+  const own = fitted({ label: 'x', shape });
+  expect(own.note).toBe('');
+  expect(own.shape.nLayers).toBe(2);
+});
