@@ -56,7 +56,7 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
     const rows = await texts(tab, '#phase-table tbody tr');
     expect(rows.some((row) => row.startsWith('2. project'))).toBe(true);
     const q = await texts(tab, '[data-phase-tensor="q reshaped"] td');
-    expect(q.slice(1, 5)).toEqual(['1 × 8 × 24', 'f32', '768 bytes', 'nothing to do']);
+    expect(q.slice(1, 5)).toEqual(['1 × 8 × 24', 'f32', '768 B', 'nothing to do']);
     expect((await texts(tab, '[data-phase-tensor="q"] td')).at(-1)).toContain('7 × 8192');
     expect((await texts(tab, '[data-phase-tensor="scores"] td')).at(-1)).toMatch(
       /64 × 7 × 7.*printed 6 KB/,
@@ -101,7 +101,7 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
       document.getElementById('edit-verdict')?.textContent?.includes('d_qk 16: costs'),
     );
     expect(await texts(tab, '[data-figure="Cache, one token"] td')).toEqual([
-      ...['2.6 KiB', '2.3 KiB', '−14.3 %'],
+      ...['2.625 KiB', '2.25 KiB', '−14.3 %'],
     ]);
     const recall = await texts(tab, '[data-figure="Facts recalled"] td');
     expect(Number.parseInt(recall[1] ?? '24', 10)).toBeLessThan(

@@ -84,6 +84,8 @@ function axes({ xLabel, yLabel, width }: LineChartOptions, x: Scale, y: Scale): 
     { 'aria-hidden': 'true' },
     ...x
       .ticks(width < 480 ? 4 : 8)
+      // Between layers there is none.
+      .filter((tick) => Number.isInteger(tick) || x.domain().some((end) => !Number.isInteger(end)))
       .map((tick) =>
         svg(
           'text',
