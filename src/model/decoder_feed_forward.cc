@@ -108,7 +108,6 @@ void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activ
   activations_.Set(gate_.at(rows.begin), n_rows, d_ff, gate_.stride);
   MatMul({&down, 1}, activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
-  Show(layer, LayerTensor::kDown, h_, model_.spec.d_model);
 }
 
 }  // namespace headlight
