@@ -117,12 +117,14 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
   emscripten::class_<ModelObject>("Model")
       .smart_ptr<std::shared_ptr<ModelObject>>("ModelPtr")
       .function("info", &ModelObject::Info)
-      .function("createSession", &ModelObject::CreateSession)
+#ifndef HEADLIGHT_NO_LAB
       .function("edit", &ModelObject::Edit)
       .function("attentionTensor", &ModelObject::AttentionTensor)
       .function("singularValues", &ModelObject::SingularValuesOf)
       .function("createCalibration", &ModelObject::CreateCalibration)
-      .function("traceBlock", &ModelObject::TraceBlock);
+      .function("traceBlock", &ModelObject::TraceBlock)
+#endif
+      .function("createSession", &ModelObject::CreateSession);
   emscripten::class_<SessionObject>("Session")
       .smart_ptr<std::shared_ptr<SessionObject>>("SessionPtr")
       .function("begin", &SessionObject::Begin)
@@ -133,7 +135,9 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("copyFrom", &SessionObject::CopyFrom)
       .function("save", &SessionObject::Save)
       .function("restore", &SessionObject::Restore)
+#ifndef HEADLIGHT_NO_LAB
       .function("tokenScores", &SessionObject::TokenScores)
+#endif
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)
       .function("plan", &SessionObject::Plan)

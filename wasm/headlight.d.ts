@@ -214,6 +214,7 @@ export interface Loader extends Deletable {
 export interface Model extends Deletable {
   info(): ModelInfoWire;
   createSession(options: SessionOptionsWire): Result<Session>;
+  // From here to traceBlock, as Session.tokenScores: in the modules of one thread only.
   /** Another model that shares what does not change; this one stays as it is (src/lab/model_edit.h). */
   edit(edit: ModelEditWire): Result<Model>;
   /** Matrix `role` of a layer: 0 W_q, 1 W_k, 2 W_v, 3 W_o. Encoded: the bytes that a file of `type` holds. */

@@ -102,7 +102,9 @@ export async function lab(call: Call, json: boolean): Promise<void> {
       'lab: a change is expected: --prune, --pool-kv, --fix, --cut-qk, --cut-v, --window, --evict or --kv-cache-after',
     );
   }
-  await withEngine(call, { json }, async (engine) => {
+  // The lab is in the modules of one thread only.
+  const single = { ...call, values: { threads: '1', ...call.values } };
+  await withEngine(single, { json }, async (engine) => {
     const modelLab = new ModelLab(engine);
     const edited = await modelLab.edit(edit);
     await exportTo(stringOf(call.values, 'out'), call.model, edited);

@@ -65,6 +65,8 @@ export class LoadedModel {
   async #load(): Promise<Engine> {
     const { source, name } = this.#choice;
     const engine = await Engine.load(source, {
+      // The lab is in the modules of one thread only.
+      threads: 1,
       onProgress: ({ phase, loadedBytes, totalBytes }) => {
         const share = totalBytes ? ` ${Math.round((100 * loadedBytes) / totalBytes)} %` : '';
         this.#onProgress(phase === 'ready' ? '' : `Loading ${name} …${share}`);

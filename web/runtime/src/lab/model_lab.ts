@@ -1,6 +1,8 @@
 // The lab over a loaded model: edited copies, what they cost, what heads do on average, what is inside a block. Everything is
 // computed by the engine's module in its worker; the loaded model is never changed.
+
 import { EngineSession, type LoadedEngine, type TokenIds } from '../engine.js';
+import { UnsupportedError } from '../errors.js';
 import {
   abortSignal,
   badOption,
@@ -218,7 +220,15 @@ export class ModelLab {
   #calibration: Promise<ModelCalibration> | undefined;
   static #nextVariant = ORIGINAL + 1;
 
+  /** Throws UnsupportedError for an engine with several threads: the lab is in the modules of one thread only. */
   constructor(engine: LoadedEngine) {
+    const { module } = engine.info.runtime;
+    if (module.endsWith('threads')) {
+      throw new UnsupportedError(
+        `The lab does not run in the module '${module}'. Load the model with Engine.load(source, { threads: 1 }).`,
+        { option: 'threads' },
+      );
+    }
     this.#engine = engine;
     this.info = engine.info;
     const { layers } = engine.info.model;
