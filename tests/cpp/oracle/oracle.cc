@@ -5,6 +5,7 @@
 
 #include "model/tensor_table.h"
 #include "oracle/oracle_ops.h"
+#include "oracle/oracle_patterns.h"
 #include "quant/packed.h"
 
 namespace headlight {
@@ -175,57 +176,6 @@ Vector AttendLatent(Attention& a, const Vector& h) {
     }
   }
   return a.part.Times(Role::kAttentionOutput, out);
-}
-
-// Weights of a pattern for the last of n rows.
-Vector WeightsOf(const FixedPattern& pattern, size_t n) {
-  const size_t pos = n - 1;
-  Vector weights(n, 0.0);
-  switch (pattern.kind) {
-    case PatternKind::kShift:
-      weights[pos < pattern.offset ? 0 : pos - pattern.offset] = 1.0;
-      break;
-    case PatternKind::kPrefixMean:
-      weights.assign(n, 1.0);
-      break;
-    case PatternKind::kFirstRow:
-      weights[0] = 1.0;
-      break;
-    case PatternKind::kByOffset:
-      weights[0] = static_cast<double>(pattern.first);
-      for (size_t o = 0; o < pattern.by_offset.size() && o <= pos; ++o) {
-        weights[pos - o] += static_cast<double>(pattern.by_offset[o]);
-      }
-      break;
-  }
-  double sum = 0.0;
-  for (const double weight : weights) sum += weight;
-  for (double& weight : weights) weight /= sum;
-  return weights;
-}
-
-// out[d_v]: the blend of a KV head's values.
-void Blend(const Attention& a, const Vector& weights, size_t kv_head, double* out) {
-  const size_t d_v = a.layer.heads.d_v;
-  std::fill(out, out + d_v, 0.0);
-  for (size_t t = 0; t < weights.size(); ++t) {
-    for (size_t i = 0; i < d_v; ++i) out[i] += weights[t] * a.values[t][kv_head * d_v + i];
-  }
-}
-
-// Fixed heads of the oracle stand in the place of the head they replace; those of a layer's own
-// spec follow the others.
-void BlendFixedHeads(const Attention& a, Vector& out) {
-  const HeadLayout& heads = a.layer.heads;
-  for (const OracleFixedHead& fixed : a.fixed) {
-    Blend(a, WeightsOf(fixed.pattern, a.values.size()), fixed.head / heads.n_q_per_kv(),
-          out.data() + fixed.head * heads.d_v);
-  }
-  for (const FixedHead& fixed : a.layer.fixed_heads) {
-    out.resize(out.size() + heads.d_v);
-    Blend(a, WeightsOf(fixed.pattern, a.values.size()), fixed.kv_head,
-          out.data() + out.size() - heads.d_v);
-  }
 }
 
 // What attention adds to the residual stream for the next token; h: what it reads of it.
@@ -429,11 +379,8 @@ Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
   for (size_t pos = 0; pos < tokens.size(); ++pos) rows.push_back(Embed(whole, tokens[pos], pos));
   for (size_t l = 0; l < spec.layers.size(); ++l) {
     const Part part(model, model.layers[l], rounding);
-    std::vector<OracleFixedHead> fixed;
-    for (const OracleFixedHead& head : model.fixed) {
-      if (head.layer == l) fixed.push_back(head);
-    }
-    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, fixed, rows);
+    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, FixedHeadsOf(model, l),
+             rows);
   }
   Matrix logits{tokens.size(), spec.vocab_size, {}};
   for (const Vector& x : rows) {
