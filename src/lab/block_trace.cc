@@ -58,8 +58,10 @@ BlockTrace TraceBlock(std::shared_ptr<const Model> model, std::span<const uint32
                       const BlockTraceOptions& options, ThreadPool& pool) {
   CheckLabTokens(model->spec, tokens, 1, std::min(kMaxTraceTokens, model->spec.n_ctx_train));
   CheckLayer(model->spec, options.layer);
-  KvCache cache(HeadLayouts(model->spec), options.kv_format, tokens.size());
-  Decoder decoder(*model, {tokens.size(), tokens.size(), ActivationType::kInt8}, pool);
+  DecoderOptions decoder_options;
+  decoder_options.n_ctx = decoder_options.max_tokens = tokens.size();
+  KvCache cache(Decoder::PlanCache(model->spec, decoder_options), options.kv_format, tokens.size());
+  Decoder decoder(*model, decoder_options, pool);
   const auto run = [&](size_t begin, size_t end, LayerObserver* observer) {
     DecoderChunk chunk;
     chunk.tokens = tokens.subspan(begin, end - begin);

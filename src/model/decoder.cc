@@ -46,7 +46,9 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
     attention_specs_.push_back(
         AttentionSpecOf(layer, model.layers[i], slopes, model.head.shape.form));
     attention_specs_.back().window = EvictedWindow(options.eviction, layer.window);
-    attention_specs_.back().n_sinks = EvictedSinks(options.eviction, layer.window);
+    if (layer.window == 0) {
+      attention_specs_.back().n_sinks = EvictedSinks(options.eviction, layer.window);
+    }
     CheckAttentionSpec(attention_specs_.back());
   }
   const LayerSpec* latent = FindLatentLayer(model.spec);

@@ -30,8 +30,11 @@ size_t SinkQueryFloats(const DecoderPlan& plan, const DecoderOptions& options) {
 std::vector<KvLayerPlan> Decoder::PlanCache(const ModelSpec& spec, const DecoderOptions& options) {
   std::vector<KvLayerPlan> plans;
   for (const LayerSpec& layer : spec.layers) {
-    const KvDemand demand{EvictedWindow(options.eviction, layer.window),
-                          EvictedSinks(options.eviction, layer.window), options.max_tokens};
+    KvDemand demand{EvictedWindow(options.eviction, layer.window),
+                    EvictedSinks(options.eviction, layer.window), options.max_tokens};
+    if (layer.window != 0) demand.n_sinks = layer.n_sinks;
+    // Fixed heads read values by position, however far back.
+    if (!layer.fixed_heads.empty()) demand.window = 0;
     const bool chooses_rows = ChoosesRows(options.eviction) && layer.window == 0;
     const KvPlacement chosen{FullLayerRows(options), 0, 0};
     plans.push_back(
@@ -53,6 +56,7 @@ void Decoder::MakeEvictionBuffers(const DecoderOptions& options) {
 
 size_t Decoder::SinkDistance(size_t layer) const noexcept {
   const AttentionSpec& spec = attention_specs_[layer];
+  if (model_.spec.layers[layer].window != 0) return 0;  // its first keys keep their positions
   return q_sinks_.size() == 0 || spec.n_sinks == 0 ? 0 : spec.n_sinks + spec.window - 1;
 }
 

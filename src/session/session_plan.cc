@@ -21,6 +21,13 @@ void CheckAtMost(const char* name, size_t value, size_t limit, const char* what)
 void CheckEviction(const ModelSpec& spec, const EvictionOptions& eviction) {
   if (eviction.policy == EvictionPolicy::kNone) return;
   for (const LayerSpec& layer : spec.layers) {
+    if (!layer.fixed_heads.empty()) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          "eviction serves no model with heads that were replaced by a fixed pattern, which "
+          "reads values wherever they are; use eviction 'none'",
+          {{"option", "eviction.policy"}});
+    }
     if (layer.alibi_max_bias == 0.0f && layer.latent.rank == 0) continue;
     throw Error(
         ErrorCode::kUnsupported,
