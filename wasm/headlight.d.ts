@@ -1,6 +1,10 @@
 // The module that Embind exposes, as the worker sees it (wasm/*.cc). Hand-written; a test compares it with the live
 // module. Nothing throws: every call that can fail returns a Result. Objects hold WASM memory: call delete().
 
+import type { BlockTraceWire, ModelEditWire } from '../web/runtime/src/lab/wire.js';
+
+export type { BlockTraceWire, ModelEditWire };
+
 export interface ModuleError {
   /** ErrorCodeName of src/base/error.h: 'BadModel', 'Unsupported', 'BadOption', 'OutOfMemory', ... */
   code: string;
@@ -225,24 +229,6 @@ export interface Model extends Deletable {
   traceBlock(tokens: Uint32Array, options: TraceOptionsWire): Result<BlockTraceWire>;
 }
 
-/** All fields are required; 0 and empty arrays change nothing. */
-export interface ModelEditWire {
-  layers: Uint32Array;
-  nKvHeads: number;
-  dQk: number;
-  /** [nLayers, dQk / 2] */
-  keptPairs: Uint32Array;
-  dV: number;
-  window: number;
-  nSinks: number;
-  /** [n, 2]: layer, head. */
-  pruned: Uint32Array;
-  /** [n, 4]: layer, head, kind (0 shift, 1 prefix mean, 2 first row, 3 table), offset or length of the table. */
-  fixed: Uint32Array;
-  /** Of each head with a table, in order: the first row's weight, then the weight of each offset. */
-  tables: Float32Array;
-}
-
 export interface AttentionTensorWire {
   rows: number;
   cols: number;
@@ -277,14 +263,6 @@ export interface TraceOptionsWire {
   kvCacheV: 'f32' | 'f16' | 'int8';
   lastOnly: boolean;
   budgetMs: number;
-}
-
-export interface BlockTraceWire {
-  nPasses: number;
-  /** `what` counts LayerTensor of src/model/layer_observer.h. */
-  tensors: { what: number; rows: number; cols: number; ms: number }[];
-  /** Of all tensors, one after the other. */
-  values: Float32Array;
 }
 
 export interface Session extends Deletable {

@@ -1,7 +1,8 @@
 // What the lab asks the worker for, beside protocol.ts: one request type, told apart by `op`. Variant 0 is the loaded model.
-import type { BlockTraceWire, ModelEditWire } from '../../../../wasm/headlight.js';
+
 import type { CacheType, ChatMessage, LayerInfo } from '../types.js';
 import type { ModelCalibration } from './model_calibration.js';
+import type { BlockTraceWire, ModelEditWire } from './wire.js';
 
 export interface LabCache {
   kvCacheK: CacheType;

@@ -1,6 +1,7 @@
 // A block, tensor by tensor: names, shapes and phases for what the module's trace counts.
-import type { BlockTraceWire } from '../../../../wasm/headlight.js';
+
 import type { LayerInfo } from '../types.js';
+import type { BlockTraceWire } from './wire.js';
 
 /** In the order of LayerTensor (src/model/layer_observer.h). */
 const NAMES = [
