@@ -16,10 +16,13 @@ import { RunSection } from './run/run_section.js';
 import { pageState } from './url_state.js';
 import { WeightsSection } from './weights/weights_section.js';
 
+const kReadingMs = 5000;
+
 export class LabPage {
   #toast = new Toast(byId('toast', HTMLElement));
   #state = pageState();
-  #failed = (message: string) => this.#toast.show(message);
+  #failures: { message: string; at: number }[] = [];
+  #failed = (message: string) => this.#showFailure(message);
   #kernels = new Kernels();
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
   #default = defaultChoice(new URL('..', location.href).href);
@@ -54,6 +57,16 @@ export class LabPage {
     this.#state.flush();
     const copied = await copyText(location.href);
     this.#toast.show(copied ? 'The link is copied' : `The link: ${location.href}`);
+  }
+
+  /** Several sections may say what is wrong with one file: none hides another's words before they are read. */
+  #showFailure(message: string): void {
+    const at = performance.now();
+    this.#failures = this.#failures.filter(
+      (earlier) => at - earlier.at < kReadingMs && earlier.message !== message,
+    );
+    this.#failures.push({ message, at });
+    this.#toast.show(this.#failures.map((failure) => failure.message).join(' · '));
   }
 
   #open(files: File[]): void {
