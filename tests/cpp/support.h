@@ -74,6 +74,15 @@ std::string Detail(const Error& error, std::string_view name);
 
 bool Contains(std::string_view text, std::string_view part);
 
+// n threads, or the one that a module without threads has.
+constexpr size_t ThreadsHere(size_t n) {
+#if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
+  return n;
+#else
+  return n == 0 ? 0 : 1;
+#endif
+}
+
 }  // namespace headlight::testing
 
 #endif  // HEADLIGHT_TESTS_SUPPORT_H_

@@ -10,6 +10,7 @@
 
 #include "attention/attention_case.h"
 #include "attention/key_range.h"
+#include "support.h"
 
 namespace headlight {
 namespace {
@@ -158,7 +159,8 @@ TEST_CASE(
     const std::vector<float> plain = problem.Run(AttentionKernel::kTiled);
     Captured whole(test.layout, test.n_tokens, test.n_kv, CaptureStage::kWeights);
     problem.RunTokens(AttentionKernel::kTiled, 0, test.n_tokens, test.n_kv, 1, &whole.capture);
-    for (const size_t n_threads : {1u, 2u, 3u}) {
+    for (const size_t n : {1u, 2u, 3u}) {
+      const size_t n_threads = testing::ThreadsHere(n);
       // A stride beyond n_kv: the rest of a row is not admitted.
       Captured some(test.layout, test.n_tokens, test.n_kv + 5, CaptureStage::kWeights, false);
       const std::vector<float> out = problem.RunTokens(AttentionKernel::kTiled, 0, test.n_tokens,

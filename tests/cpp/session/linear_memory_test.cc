@@ -6,6 +6,7 @@
 
 #include "allocation_count.h"
 #include "session/run_session.h"
+#include "support.h"
 
 namespace headlight {
 namespace {
@@ -27,7 +28,7 @@ SessionOptions LongOptions(size_t n_ctx) {
 
 TEST_CASE("memory: 8192 tokens take what was reported, and nothing that grows with n x n") {
   const TestModel test = MakeTestModel(LongSpec(), TensorType::kQ8_0, 5);
-  ThreadPool pool(2);
+  ThreadPool pool(testing::ThreadsHere(2));
   const size_t before = AlignedBytesAllocated();
   Session session(test.model, LongOptions(kLong), pool);
   const SessionPlan& plan = session.plan();
@@ -46,7 +47,7 @@ TEST_CASE("memory: 8192 tokens take what was reported, and nothing that grows wi
 
 TEST_CASE("memory: looking at the last row of 8192 takes heads x tokens") {
   const TestModel test = MakeTestModel(LongSpec(), TensorType::kQ8_0, 5);
-  ThreadPool pool(2);
+  ThreadPool pool(testing::ThreadsHere(2));
   Session session(test.model, LongOptions(kLong), pool);
   const std::vector<uint32_t> tokens = RandomTokens(kLong, test.model->spec.vocab_size, 6);
   CaptureRequest request;

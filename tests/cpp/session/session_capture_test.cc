@@ -170,7 +170,7 @@ TEST_CASE("capture: any chunk and any number of threads give the same bits, and 
       Session plain(test.model, options, pool);
       CHECK(SameBits(plain.Logits(tokens, true), expected.logits));
       for (const size_t chunk : {1u, 7u, 64u}) {
-        for (const size_t n_threads : {1u, 3u}) {
+        for (const size_t n_threads : {size_t{1}, testing::ThreadsHere(3)}) {
           options.prefill_chunk = chunk;
           const auto other = Forward(test, tokens, request, options, n_threads);
           CHECK(SameBits(*other.capture, *expected.capture));
