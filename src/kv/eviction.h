@@ -46,17 +46,19 @@ inline bool ChoosesRows(const EvictionOptions& options) {
   return options.policy == EvictionPolicy::kH2o || options.policy == EvictionPolicy::kSnapKv;
 }
 
-// Keys of a layer whose own window is layer_window (0: none), under `options`: at most this many
-// are attended; 0: all.
-inline size_t EvictedWindow(const EvictionOptions& options, size_t layer_window) {
-  const bool applies = options.policy == EvictionPolicy::kSinks &&
-                       (layer_window == 0 || layer_window > options.window);
-  return applies ? options.window : layer_window;
-}
+// The keys that a layer's queries attend to: the recent ones, and first ones that stay when the
+// window has left them behind.
+struct KeySpan {
+  size_t window = 0;  // 0: all
+  size_t n_sinks = 0;
+  bool operator==(const KeySpan&) const = default;
+};
 
-// Sinks of that layer.
-inline size_t EvictedSinks(const EvictionOptions& options, size_t layer_window) {
-  return EvictedWindow(options, layer_window) != layer_window ? options.n_sinks : 0;
+// What `options` leave of a layer's own span.
+inline KeySpan EvictedSpan(const EvictionOptions& options, KeySpan own) {
+  const bool applies =
+      options.policy == EvictionPolicy::kSinks && (own.window == 0 || own.window > options.window);
+  return applies ? KeySpan{options.window, options.n_sinks} : own;
 }
 
 // The n_victims rows of one head that the policy (kH2o or kSnapKv) gives up, of rows that hold

@@ -58,8 +58,7 @@ BlockTrace TraceBlock(std::shared_ptr<const Model> model, std::span<const uint32
                       const BlockTraceOptions& options, ThreadPool& pool) {
   CheckLabTokens(model->spec, tokens, 1, std::min(kMaxTraceTokens, model->spec.n_ctx_train));
   CheckLayer(model->spec, options.layer);
-  DecoderOptions decoder_options;
-  decoder_options.n_ctx = decoder_options.max_tokens = tokens.size();
+  const DecoderOptions decoder_options{tokens.size(), tokens.size()};
   KvCache cache(Decoder::PlanCache(model->spec, decoder_options), options.kv_format, tokens.size());
   Decoder decoder(*model, decoder_options, pool);
   const auto run = [&](size_t begin, size_t end, LayerObserver* observer) {

@@ -24,19 +24,13 @@ void Copy(const LayerRows& rows, std::vector<float>& out) {
   }
 }
 
-DecoderOptions OptionsFor(size_t n_tokens) {
-  DecoderOptions options;
-  options.n_ctx = options.max_tokens = n_tokens;
-  return options;
-}
-
 }  // namespace
 
 Calibration::Calibration(std::shared_ptr<const Model> model, size_t n_tokens, ThreadPool& pool)
     : model_(std::move(model)),
       n_(CheckedTokens(model_->spec, n_tokens)),
-      cache_(Decoder::PlanCache(model_->spec, OptionsFor(n_)), KvCacheFormat(), n_),
-      decoder_(*model_, OptionsFor(n_), pool),
+      cache_(Decoder::PlanCache(model_->spec, {n_, n_}), KvCacheFormat(), n_),
+      decoder_(*model_, {n_, n_}, pool),
       weights_(n_ * n_) {
   size_t n_sums = 0;
   for (size_t layer = 0; layer < model_->spec.layers.size(); ++layer) {

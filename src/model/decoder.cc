@@ -45,10 +45,9 @@ Decoder::Decoder(const Model& model, const DecoderOptions& options, ThreadPool& 
     // The form that the loader's probe found for the weights.
     attention_specs_.push_back(
         AttentionSpecOf(layer, model.layers[i], slopes, model.head.shape.form));
-    attention_specs_.back().window = EvictedWindow(options.eviction, layer.window);
-    if (layer.window == 0) {
-      attention_specs_.back().n_sinks = EvictedSinks(options.eviction, layer.window);
-    }
+    const KeySpan span = EvictedSpan(options.eviction, {layer.window, layer.n_sinks});
+    attention_specs_.back().window = span.window;
+    attention_specs_.back().n_sinks = span.n_sinks;
     CheckAttentionSpec(attention_specs_.back());
   }
   const LayerSpec* latent = FindLatentLayer(model.spec);

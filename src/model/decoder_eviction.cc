@@ -30,9 +30,8 @@ size_t SinkQueryFloats(const DecoderPlan& plan, const DecoderOptions& options) {
 std::vector<KvLayerPlan> Decoder::PlanCache(const ModelSpec& spec, const DecoderOptions& options) {
   std::vector<KvLayerPlan> plans;
   for (const LayerSpec& layer : spec.layers) {
-    KvDemand demand{EvictedWindow(options.eviction, layer.window),
-                    EvictedSinks(options.eviction, layer.window), options.max_tokens};
-    if (layer.window != 0) demand.n_sinks = layer.n_sinks;
+    const KeySpan span = EvictedSpan(options.eviction, {layer.window, layer.n_sinks});
+    KvDemand demand{span.window, span.n_sinks, options.max_tokens};
     // Fixed heads read values by position, however far back.
     if (!layer.fixed_heads.empty()) demand.window = 0;
     const bool chooses_rows = ChoosesRows(options.eviction) && layer.window == 0;
@@ -56,8 +55,10 @@ void Decoder::MakeEvictionBuffers(const DecoderOptions& options) {
 
 size_t Decoder::SinkDistance(size_t layer) const noexcept {
   const AttentionSpec& spec = attention_specs_[layer];
-  if (model_.spec.layers[layer].window != 0) return 0;  // its first keys keep their positions
-  return q_sinks_.size() == 0 || spec.n_sinks == 0 ? 0 : spec.n_sinks + spec.window - 1;
+  // First keys that a layer keeps by itself are met at their own positions.
+  const LayerSpec& own = model_.spec.layers[layer];
+  const bool is_own = KeySpan{own.window, own.n_sinks} == KeySpan{spec.window, spec.n_sinks};
+  return is_own || spec.n_sinks == 0 ? 0 : spec.n_sinks + spec.window - 1;
 }
 
 void Decoder::MakeSinkQuery(size_t layer, size_t row) noexcept {

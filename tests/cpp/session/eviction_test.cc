@@ -92,6 +92,41 @@ TEST_CASE("session: over rings the logits of whole caches, also after going back
   }
 }
 
+TEST_CASE("session: first keys that a layer keeps by itself stay, at their own positions") {
+  ModelSpec spec = WindowSpec(60, 2);
+  for (LayerSpec& layer : spec.layers) layer.n_sinks = 4;
+  const TestModel test = MakeTestModel(spec, TensorType::kQ8_0, 5);
+  const Tokens tokens = RandomTokens(900, 97, 6);
+  DecodeSetup setup;  // its caches are whole
+  setup.activations = ActivationType::kInt8;
+  setup.chunk = 32;
+  const std::vector<float> expected = DecodeAll(*test.model, tokens, setup);
+  ThreadPool pool(1);
+  SessionOptions options = OptionsOf(CacheType::kF32, 1000);
+  Session rings(test.model, options, pool);
+  const std::vector<float> logits = rings.Logits(tokens, false);
+  CHECK(SameBits(logits, {expected.end() - 97, expected.end()}));
+  CHECK(rings.plan().kv_cache_bytes < 600 * rings.plan().kv_bytes_per_token);
+  // An eviction with a window that is no smaller changes nothing.
+  options.eviction = Sinks(2, 60);
+  Session same(test.model, options, pool);
+  CHECK(SameBits(same.Logits(tokens, false), logits));
+}
+
+TEST_CASE("session: sinks serve a layer with a larger window as one without") {
+  const Tokens tokens = RandomTokens(400, 97, 6);
+  ThreadPool pool(1);
+  SessionOptions options = OptionsOf(CacheType::kF32, 1000);
+  options.eviction = Sinks(4, 40);
+  const auto logits_with = [&](size_t window) {
+    const TestModel test = MakeTestModel(WindowSpec(window, 2), TensorType::kQ8_0, 5);
+    Session session(test.model, options, pool);
+    return session.Logits(tokens, false);
+  };
+  CHECK(SameBits(logits_with(200), logits_with(0)));
+  CHECK(!SameBits(logits_with(30), logits_with(0)));
+}
+
 struct MemorySink : SavedSink {
   void Write(std::span<const uint8_t> more) override {
     bytes.insert(bytes.end(), more.begin(), more.end());
