@@ -2,7 +2,8 @@
 // format has no words for is refused with the reason.
 import { UnsupportedError } from '../errors.js';
 import type { EngineInfo, LayerInfo } from '../types.js';
-import { type GgufFile, perLayerKey, readGguf, setKey, u32Key, writeGguf } from './gguf_file.js';
+import { type GgufFile, perLayerKey, readGguf, setKey, writeGguf } from './gguf_file.js';
+import { ggufKey } from './gguf_keys.js';
 import { ATTENTION_TENSORS, type AttentionTensor } from './lab_call.js';
 import type { LabModel } from './model_lab.js';
 
@@ -125,12 +126,12 @@ function writeKeys(
       layers.map(({ nKvHeads }) => nKvHeads),
     ),
   );
-  setKey(file.keys, u32Key(key('attention.key_length'), first.dQk));
-  setKey(file.keys, u32Key(key('attention.value_length'), first.dV));
+  setKey(file.keys, ggufKey(key('attention.key_length'), first.dQk));
+  setKey(file.keys, ggufKey(key('attention.value_length'), first.dV));
   const rotary = layers.findIndex(({ ropeStyle }) => ropeStyle !== 'none');
   if (rotary < 0) return;
   const nRot = layers[rotary]?.nRot ?? first.dQk;
-  setKey(file.keys, u32Key(key('rope.dimension_count'), nRot));
+  setKey(file.keys, ggufKey(key('rope.dimension_count'), nRot));
   const pairs = model.keptPairs?.[rotary];
   if (pairs === undefined || nRot === before[rotary]?.nRot) return;
   writeFactors(

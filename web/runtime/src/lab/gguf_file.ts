@@ -1,12 +1,8 @@
 // A GGUF file taken apart and put together again: keys and tensors by name, values as the bytes that they are. For the lab's
 // export, which changes a few of either; the engine's reader is C++ (src/gguf). Version 2 and 3, little endian.
 import { BadModelError } from '../errors.js';
+import { GGUF_TYPE, ggufKey, joined, stringBytes, u32Bytes, u64Bytes } from './gguf_keys.js';
 
-/** Types of keys. */
-export const GGUF_U32 = 4;
-export const GGUF_F32 = 6;
-export const GGUF_ARRAY = 9;
-const GGUF_STRING = 8;
 /** Bytes of a value by its type; strings and arrays are none of these. */
 const VALUE_BYTES: Readonly<Record<number, number>> = {
   ...{ 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 },
@@ -64,10 +60,10 @@ class Reader {
     const n = VALUE_BYTES[type];
     if (n !== undefined) {
       this.at += n;
-    } else if (type === GGUF_STRING) {
+    } else if (type === GGUF_TYPE.string) {
       const length = this.u64();
       this.at += length;
-    } else if (type === GGUF_ARRAY) {
+    } else if (type === GGUF_TYPE.array) {
       this.#skipArray();
     } else {
       throw new BadModelError(`The GGUF file has a key of the unknown type ${type}`);
@@ -128,28 +124,15 @@ function read(reader: Reader): GgufFile {
 /** A key of one unsigned number. */
 export function numberOf(keys: readonly GgufKey[], name: string): number | undefined {
   const key = keys.find((one) => one.name === name);
-  if (key?.type !== GGUF_U32) return undefined;
+  if (key?.type !== GGUF_TYPE.u32) return undefined;
   return new DataView(key.value.buffer, key.value.byteOffset).getUint32(0, true);
-}
-
-export function u32Key(name: string, value: number): GgufKey {
-  return { name, type: GGUF_U32, value: new Uint8Array(Uint32Array.of(value).buffer) };
 }
 
 /** One number where all are equal, else an array of one a layer. */
 export function perLayerKey(name: string, values: readonly number[]): GgufKey {
   const [first = 0] = values;
-  if (values.every((value) => value === first)) return u32Key(name, first);
-  const parts = [
-    Uint32Array.of(GGUF_U32),
-    BigUint64Array.of(BigInt(values.length)),
-    Uint32Array.from(values),
-  ];
-  return {
-    name,
-    type: GGUF_ARRAY,
-    value: joined(parts.map((part) => new Uint8Array(part.buffer))),
-  };
+  const isOne = values.every((value) => value === first);
+  return ggufKey(name, isOne ? first : Uint32Array.from(values));
 }
 
 /** In place of a key of the same name, or at the end. */
@@ -159,33 +142,16 @@ export function setKey(keys: GgufKey[], key: GgufKey): void {
   else keys[at] = key;
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
-}
-
-const u32 = (value: number) => new Uint8Array(Uint32Array.of(value).buffer);
-const u64 = (value: number) => new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
-
-function string(text: string): Uint8Array[] {
-  const bytes = new TextEncoder().encode(text);
-  return [u64(bytes.length), bytes];
-}
-
 export function writeGguf({ keys, tensors }: GgufFile): Uint8Array<ArrayBuffer> {
   const alignment = numberOf(keys, 'general.alignment') ?? DEFAULT_ALIGNMENT;
   const padded = (n: number) => Math.ceil(n / alignment) * alignment;
-  const head: Uint8Array[] = [new TextEncoder().encode('GGUF'), u32(3), u64(tensors.length)];
-  head.push(u64(keys.length));
-  for (const { name, type, value } of keys) head.push(...string(name), u32(type), value);
+  const head: Uint8Array[] = [new TextEncoder().encode('GGUF'), u32Bytes(3)];
+  head.push(u64Bytes(tensors.length), u64Bytes(keys.length));
+  for (const { name, type, value } of keys) head.push(stringBytes(name), u32Bytes(type), value);
   let offset = 0;
   for (const { name, dims, type, data } of tensors) {
-    head.push(...string(name), u32(dims.length), ...dims.map(u64), u32(type), u64(offset));
+    head.push(stringBytes(name), u32Bytes(dims.length), ...dims.map(u64Bytes));
+    head.push(u32Bytes(type), u64Bytes(offset));
     offset += padded(data.length);
   }
   const blocks = [joined(head), ...tensors.map(({ data }) => data)];

@@ -7,8 +7,11 @@
 //   [0, V) token | [V, 2V) previous token | [2V, 3V) output | 3V the constant
 // Each part is written once with a 1, so that the length before layer 0 is sqrt(2), before layer 1 sqrt(3), before the head
 // sqrt(4), and what the norms do is undone by a factor in the weights.
-import { type GgufTensor, ggufFile } from './gguf_writer.js';
+import { type GgufTensor, writeGguf } from './gguf_file.js';
+import { ggufKeys } from './gguf_keys.js';
 
+/** GGML's number of the type. */
+const F32 = 0;
 const LETTERS = Array.from({ length: 26 }, (_, i) => String.fromCharCode(65 + i));
 /** "▁" is SentencePiece's space. Letters alone are there to be merged. */
 const TOKENS = ['<unk>', '<s>', '</s>', '▁', ...LETTERS, ...LETTERS.map((letter) => `▁${letter}`)];
@@ -43,9 +46,15 @@ class Matrix {
     this.values[row * (this.values.length / this.nRows) + col] = value;
   }
   named(name: string): GgufTensor {
-    return { name, nRows: this.nRows, values: this.values };
+    return f32Tensor(name, [this.values.length / this.nRows, this.nRows], this.values);
   }
 }
+
+function f32Tensor(name: string, dims: number[], values: Float32Array): GgufTensor {
+  return { name, dims, type: F32, data: new Uint8Array(values.buffer) };
+}
+
+const ones = (name: string) => f32Tensor(name, [D_MODEL], new Float32Array(D_MODEL).fill(1));
 
 /** What RMSNorm multiplies a vector with whose parts hold n ones. */
 const normFactor = (n: number) => 1 / Math.sqrt(n / D_MODEL + EPS);
@@ -83,12 +92,12 @@ function layer(index: number): GgufTensor[] {
   }
   const name = (tensor: string) => `blk.${index}.${tensor}.weight`;
   return [
-    { name: name('attn_norm'), nRows: 0, values: new Float32Array(D_MODEL).fill(1) },
+    ones(name('attn_norm')),
     q.named(name('attn_q')),
     k.named(name('attn_k')),
     v.named(name('attn_v')),
     o.named(name('attn_output')),
-    { name: name('ffn_norm'), nRows: 0, values: new Float32Array(D_MODEL).fill(1) },
+    ones(name('ffn_norm')),
     new Matrix(D_FF, D_MODEL).named(name('ffn_gate')),
     new Matrix(D_FF, D_MODEL).named(name('ffn_up')),
     new Matrix(D_MODEL, D_FF).named(name('ffn_down')),
@@ -96,7 +105,7 @@ function layer(index: number): GgufTensor[] {
 }
 
 /** The bytes of the GGUF file: for Engine.load(). Its tokens are capital letters, with a space before each. */
-export function inductionCircuit(): Uint8Array {
+export function inductionCircuit(): Uint8Array<ArrayBuffer> {
   const embedding = new Matrix(V, D_MODEL);
   const head = new Matrix(V, D_MODEL);
   for (let token = 0; token < V; token++) {
@@ -105,8 +114,8 @@ export function inductionCircuit(): Uint8Array {
     head.set(token, 2 * V + token, LOGIT / normFactor(4));
   }
   const isLetter = (text: string) => text.length === 1 && text !== '▁';
-  return ggufFile(
-    {
+  return writeGguf({
+    keys: ggufKeys({
       'general.architecture': 'llama',
       'general.name': 'Induction circuit',
       'llama.block_count': 2,
@@ -132,13 +141,13 @@ export function inductionCircuit(): Uint8Array {
       'tokenizer.ggml.bos_token_id': 1,
       'tokenizer.ggml.eos_token_id': 2,
       'tokenizer.ggml.add_bos_token': true,
-    },
-    [
+    }),
+    tensors: [
       embedding.named('token_embd.weight'),
       ...layer(0),
       ...layer(1),
-      { name: 'output_norm.weight', nRows: 0, values: new Float32Array(D_MODEL).fill(1) },
+      ones('output_norm.weight'),
       head.named('output.weight'),
     ],
-  );
+  });
 }

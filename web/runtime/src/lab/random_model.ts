@@ -1,7 +1,8 @@
 // A model of any layout with random weights, as a GGUF file in memory: for measuring a layout's speed and cache. It has no
 // tokenizer; token ids go in and come out.
 import { badOption } from '../options.js';
-import { GGUF_F32, type GgufKey, type GgufTensor, u32Key, writeGguf } from './gguf_file.js';
+import { type GgufTensor, writeGguf } from './gguf_file.js';
+import { ggufKeys } from './gguf_keys.js';
 import { checkShape, type ModelShape } from './shape.js';
 
 export interface RandomModelOptions {
@@ -14,7 +15,6 @@ export interface RandomModelOptions {
 const F32 = 0;
 const F16 = 1;
 const Q8_0 = 8;
-const GGUF_STRING = 8;
 const BLOCK = 32;
 const MAX_BYTES = 1.5e9;
 
@@ -22,18 +22,6 @@ export function randomModelBytes(shape: ModelShape): number {
   const { nLayers, dModel: d, nQHeads: h, nKvHeads: g, dQk, dV, dFf, vocabSize } = shape;
   const perLayer = d * (h * dQk + g * dQk + g * dV) + h * dV * d + 3 * d * dFf;
   return ((nLayers * perLayer + vocabSize * d) / BLOCK) * 34;
-}
-
-function stringKey(name: string, text: string): GgufKey {
-  const bytes = new TextEncoder().encode(text);
-  const value = new Uint8Array(8 + bytes.length);
-  new DataView(value.buffer).setBigUint64(0, BigInt(bytes.length), true);
-  value.set(bytes, 8);
-  return { name, type: GGUF_STRING, value };
-}
-
-function f32Key(name: string, value: number): GgufKey {
-  return { name, type: GGUF_F32, value: new Uint8Array(Float32Array.of(value).buffer) };
 }
 
 /** Mulberry32 (public domain), 32 bits a call. */
@@ -103,22 +91,21 @@ export function randomModel(
     ...{ name, dims: [d], type: F32 },
     data: new Uint8Array(new Float32Array(d).fill(1).buffer),
   });
-  const key = (name: string) => `llama.${name}`;
-  const keys: GgufKey[] = [
-    stringKey('general.architecture', 'llama'),
-    stringKey('general.name', `random ${h}/${g} heads, ${dQk}/${dV} wide`),
-    u32Key(key('block_count'), nLayers),
-    u32Key(key('context_length'), nCtx),
-    u32Key(key('embedding_length'), d),
-    u32Key(key('feed_forward_length'), dFf),
-    u32Key(key('attention.head_count'), h),
-    u32Key(key('attention.head_count_kv'), g),
-    u32Key(key('attention.key_length'), dQk),
-    u32Key(key('attention.value_length'), dV),
-    u32Key(key('rope.dimension_count'), dQk - (dQk % 2)),
-    u32Key(key('vocab_size'), vocabSize),
-    f32Key(key('attention.layer_norm_rms_epsilon'), 1e-5),
-  ];
+  const keys = ggufKeys({
+    'general.architecture': 'llama',
+    'general.name': `random ${h}/${g} heads, ${dQk}/${dV} wide`,
+    'llama.block_count': nLayers,
+    'llama.context_length': nCtx,
+    'llama.embedding_length': d,
+    'llama.feed_forward_length': dFf,
+    'llama.attention.head_count': h,
+    'llama.attention.head_count_kv': g,
+    'llama.attention.key_length': dQk,
+    'llama.attention.value_length': dV,
+    'llama.rope.dimension_count': dQk - (dQk % 2),
+    'llama.vocab_size': vocabSize,
+    'llama.attention.layer_norm_rms_epsilon': { f32: 1e-5 },
+  });
   const tensors = [add('token_embd.weight', vocabSize, d), ones('output_norm.weight')];
   for (let layer = 0; layer < nLayers; layer++) {
     const name = (what: string) => `blk.${layer}.${what}.weight`;
