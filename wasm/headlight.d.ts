@@ -1,9 +1,18 @@
 // The module that Embind exposes, as the worker sees it (wasm/*.cc). Hand-written; a test compares it with the live
 // module. Nothing throws: every call that can fail returns a Result. Objects hold WASM memory: call delete().
 
-import type { BlockTraceWire, ModelEditWire } from '../web/runtime/src/lab/wire.js';
+import type {
+  CapturedArray as CapturedArrayWire,
+  Captured as CapturedWire,
+} from '../web/runtime/src/capture_types.js';
+import type {
+  AttentionTensorWire,
+  BlockTraceWire,
+  ModelEditWire,
+} from '../web/runtime/src/lab/wire.js';
+import type { CaptureRequestWire } from '../web/runtime/src/protocol.js';
 
-export type { BlockTraceWire, ModelEditWire };
+export type { AttentionTensorWire, BlockTraceWire, ModelEditWire };
 
 export interface ModuleError {
   /** ErrorCodeName of src/base/error.h: 'BadModel', 'Unsupported', 'BadOption', 'OutOfMemory', ... */
@@ -91,45 +100,6 @@ export interface GenerateOptionsWire {
   stopTokens: Uint32Array;
   ignoreStopTokens: boolean;
   capture: CaptureRequestWire | null;
-}
-
-/** What to capture of a computation; all fields are required. */
-export interface CaptureRequestWire {
-  what: 'weights' | 'scores' | 'softcapped' | 'scaled';
-  layers: Uint32Array;
-  allHeads: boolean;
-  /** Unless allHeads. */
-  heads: Uint32Array;
-  headOutputs: boolean;
-  residualNorms: boolean;
-  logitLens: Uint32Array;
-  rowsOf: 'last' | 'all' | 'listed';
-  /** For 'listed': positions. */
-  rows: Uint32Array;
-}
-
-export interface CapturedArrayWire {
-  data: Float32Array;
-  shape: number[];
-}
-export interface CapturedLayerWire {
-  layer: number;
-  heads: Uint32Array;
-  /** [heads, rows, nKv] */
-  attention: CapturedArrayWire;
-  /** [heads, rows] */
-  sinkMass: CapturedArrayWire;
-  /** [heads, rows, dV]; where it was asked for. */
-  headOutputs?: CapturedArrayWire;
-}
-export interface CapturedWire {
-  what: 'weights' | 'scores' | 'softcapped' | 'scaled';
-  positions: Uint32Array;
-  nKv: number;
-  layers: CapturedLayerWire[];
-  /** [nLayers + 1, rows]; where it was asked for. */
-  residualNorms?: CapturedArrayWire;
-  logitLens?: { layer: number; logits: CapturedArrayWire }[];
 }
 
 export interface TokenLogprobWire {
@@ -227,19 +197,6 @@ export interface Model extends Deletable {
   singularValues(layer: number, role: number): Result<Float32Array>;
   createCalibration(nTokens: number): Result<Calibration>;
   traceBlock(tokens: Uint32Array, options: TraceOptionsWire): Result<BlockTraceWire>;
-}
-
-export interface AttentionTensorWire {
-  rows: number;
-  cols: number;
-  /** The packed family's name. */
-  family: string;
-  packedBytes: number;
-  /** Row-major; empty where encoded bytes were asked for. */
-  values: Float32Array;
-  /** GGUF's number of the type that `bytes` are in. */
-  type: number;
-  bytes: Uint8Array;
 }
 
 export interface LayerCalibrationWire {

@@ -2,7 +2,7 @@
 
 import type { CacheType, ChatMessage, LayerInfo } from '../types.js';
 import type { ModelCalibration } from './model_calibration.js';
-import type { BlockTraceWire, ModelEditWire } from './wire.js';
+import type { AttentionTensorWire, BlockTraceWire, ModelEditWire } from './wire.js';
 
 export interface LabCache {
   kvCacheK: CacheType;
@@ -55,15 +55,7 @@ export interface LabOps {
   };
   tensor: {
     body: { variant: number; layer: number; role: number; encoded: boolean };
-    reply: {
-      rows: number;
-      cols: number;
-      family: string;
-      packedBytes: number;
-      values: Float32Array;
-      type: number;
-      bytes: Uint8Array;
-    };
+    reply: AttentionTensorWire;
   };
   singularValues: {
     body: { variant: number; layer: number; role: number };

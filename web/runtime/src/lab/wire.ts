@@ -1,4 +1,4 @@
-// What crosses to the module about edits and traces (wasm/headlight.d.ts), where the package's declarations can name it.
+// What crosses to the module about edits, tensors and traces (wasm/headlight.d.ts), where the package's declarations can name it.
 
 /** All fields are required; 0 and empty arrays change nothing. */
 export interface ModelEditWire {
@@ -16,6 +16,19 @@ export interface ModelEditWire {
   fixed: Uint32Array;
   /** Of each head with a table, in order: the first row's weight, then the weight of each offset. */
   tables: Float32Array;
+}
+
+export interface AttentionTensorWire {
+  rows: number;
+  cols: number;
+  /** The packed family's name. */
+  family: string;
+  packedBytes: number;
+  /** Row-major; empty where encoded bytes were asked for. */
+  values: Float32Array;
+  /** GGUF's number of the type that `bytes` are in. */
+  type: number;
+  bytes: Uint8Array;
 }
 
 export interface BlockTraceWire {
