@@ -30,7 +30,7 @@ async function sha256(bytes) {
 /** The same bytes from an earlier build's set: most files do not change. */
 async function kept(address, hash, names) {
   for (const name of names) {
-    const response = await (await caches.open(name)).match(address);
+    const response = await caches.match(address, { cacheName: name });
     if (response && (await sha256(await response.clone().arrayBuffer())) === hash) return response;
   }
   return undefined;
@@ -67,8 +67,8 @@ async function activate() {
 
 /** The headers that the server sent, its content security policy among them, are kept with the file. */
 async function answer(request, address) {
-  const cache = await caches.open(NAME);
-  const response = await cache.match(address);
+  // Not caches.open: a worker that still answers while the next one removes its cache would make an empty one again.
+  const response = await caches.match(address, { cacheName: NAME });
   // The browser has cleared what was kept.
   if (response === undefined) return fetch(request);
   if (!SET.isolate) return response;

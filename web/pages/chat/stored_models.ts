@@ -3,6 +3,7 @@
 import { modelStore } from 'headlight-wasm';
 import { byId, el } from '../shared/dom.js';
 import { download } from '../shared/download.js';
+import { messageOf } from '../shared/errors.js';
 import { formatBytes } from '../shared/format.js';
 import type { ModelChoice } from '../shared/model_source.js';
 import {
@@ -99,6 +100,6 @@ export class StoredModels {
 
   #say(error: unknown): void {
     this.#section.hidden = false;
-    this.#status.textContent = error instanceof Error ? error.message : String(error);
+    this.#status.textContent = messageOf(error);
   }
 }

@@ -2,6 +2,7 @@
 // colours of the theme, with its styles written into it, since a file has no style sheet.
 import { el } from '../shared/dom.js';
 import { download } from '../shared/download.js';
+import { messageOf } from '../shared/errors.js';
 import { svg } from '../shared/svg.js';
 
 export type Cell = string | number;
@@ -178,6 +179,6 @@ async function save(
     const blob = await makers[format](data);
     download(blob, `headlight-${data.name}.${format.toLowerCase()}`, blob.type);
   } catch (error) {
-    failed(`The picture could not be made: ${error instanceof Error ? error.message : error}`);
+    failed(`The picture could not be made: ${messageOf(error)}`);
   }
 }

@@ -1,6 +1,7 @@
 // The attention kernels for the page's sections: one worker, started with the first call, and answers that came too late
 // dropped, since only the last state counts.
 import { HeadLab } from 'headlight-wasm/lab';
+import { messageOf } from '../shared/errors.js';
 
 export class Kernels {
   #lab: Promise<HeadLab> | undefined;
@@ -30,8 +31,7 @@ export class Latest {
       const value = await work();
       if (mine === this.#asked) show(value);
     } catch (error) {
-      if (mine === this.#asked)
-        this.#failed(error instanceof Error ? error.message : String(error));
+      if (mine === this.#asked) this.#failed(messageOf(error));
     }
   }
 }

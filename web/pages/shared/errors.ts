@@ -152,7 +152,7 @@ function describeDetails(thrown: unknown, code: ErrorCode): string {
 export function explain(thrown: unknown, context: ErrorContext): Explanation {
   const code = codeOf(thrown);
   const entry = (context.during === 'chat' ? chatEntries[code] : undefined) ?? loadEntries[code];
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   const advice = [entry.advice];
   let remedies = [...entry.remedies];
   if (context.during === 'load') {
@@ -170,6 +170,10 @@ export function explain(thrown: unknown, context: ErrorContext): Explanation {
     remedies,
     details: describeDetails(thrown, code),
   };
+}
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 export function isAborted(thrown: unknown): boolean {

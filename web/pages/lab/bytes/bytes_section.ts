@@ -2,6 +2,7 @@
 import { inspectModel } from 'headlight-wasm';
 import { layoutPreset, PRESET_NAMES, type Preset, shapeOfModel } from 'headlight-wasm/lab';
 import { byId } from '../../shared/dom.js';
+import { messageOf } from '../../shared/errors.js';
 import type { ModelChoice } from '../../shared/model_source.js';
 import type { Kernels } from '../kernels.js';
 import type { RunSection } from '../run/run_section.js';
@@ -77,7 +78,7 @@ export class BytesSection {
       if (choice.kind === 'default') this.#show(true);
       else this.#selectPreset(loadedName);
     } catch (error) {
-      this.#failed(`${choice.name}: ${error instanceof Error ? error.message : String(error)}`);
+      this.#failed(`${choice.name}: ${messageOf(error)}`);
     }
   }
 

@@ -11,6 +11,7 @@ import {
   type WeightType,
 } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
+import { messageOf } from '../../shared/errors.js';
 import { formatRate } from '../../shared/format.js';
 import { drawToWidth } from '../../shared/svg.js';
 import { exportBar, type FigureData } from '../figure.js';
@@ -220,7 +221,7 @@ export class Calculator {
       if (this.#cost) this.#showRates(this.#cost);
     } catch (error) {
       rates.textContent = '';
-      this.#actions.failed(error instanceof Error ? error.message : String(error));
+      this.#actions.failed(messageOf(error));
     } finally {
       button.disabled = false;
     }

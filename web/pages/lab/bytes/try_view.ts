@@ -1,9 +1,9 @@
 // "Run it": the calculator's layout, beside the row that it came from, in this tab.
 import type { ModelShape } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
-import { isAborted } from '../../shared/errors.js';
 import { exportBar, type FigureData } from '../figure.js';
 import type { Kernels } from '../kernels.js';
+import { StopButton } from '../stop_button.js';
 import {
   type HeadWidths,
   nRounds,
@@ -26,19 +26,18 @@ function widthsText({ nQHeads, nKvHeads, dQk, dV }: HeadWidths): string {
 
 export class TryView {
   #kernels: Kernels;
-  #failed: (message: string) => void;
   #base: ModelShape | undefined;
   #shape: ModelShape | undefined;
-  #running: AbortController | undefined;
   #result: TryResult | undefined;
-  #button = byId('try-run', HTMLButtonElement);
 
   constructor(kernels: Kernels, failed: (message: string) => void) {
     this.#kernels = kernels;
-    this.#failed = failed;
-    this.#button.addEventListener('click', () => {
-      if (this.#running) this.#running.abort();
-      else void this.#run();
+    new StopButton({
+      button: byId('try-run', HTMLButtonElement),
+      status: byId('try-status', HTMLElement),
+      label: 'Run again',
+      run: (signal) => this.#run(signal),
+      failed,
     });
     byId('try-export', HTMLElement).append(exportBar('the run', () => this.#data(), failed));
   }
@@ -56,29 +55,17 @@ export class TryView {
     return own.label === first.label ? [own] : [first, own];
   }
 
-  async #run(): Promise<void> {
-    const controller = new AbortController();
-    this.#running = controller;
-    this.#button.textContent = 'Stop';
-    const status = byId('try-status', HTMLElement);
-    try {
-      const lab = await this.#kernels.lab();
-      this.#result = await tryLayouts({
-        layouts: this.#layouts(),
-        attend: (options) => lab.attend(options),
-        signal: controller.signal,
-        onRound: (round) => {
-          status.textContent = `Round ${round} of ${nRounds} …`;
-        },
-      });
-      this.#showResult(this.#result);
-    } catch (error) {
-      status.textContent = isAborted(error) ? 'Stopped.' : '';
-      if (!isAborted(error)) this.#failed(error instanceof Error ? error.message : String(error));
-    } finally {
-      this.#running = undefined;
-      this.#button.textContent = 'Run again';
-    }
+  async #run(signal: AbortSignal): Promise<void> {
+    const lab = await this.#kernels.lab();
+    this.#result = await tryLayouts({
+      layouts: this.#layouts(),
+      attend: (options) => lab.attend(options),
+      signal,
+      onRound: (round) => {
+        byId('try-status', HTMLElement).textContent = `Round ${round} of ${nRounds} …`;
+      },
+    });
+    this.#showResult(this.#result);
   }
 
   #showResult({ nKv, rows }: TryResult): void {

@@ -3,9 +3,10 @@ import type { EngineSession } from 'headlight-wasm';
 import type { LabModel, ModelLab } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { download } from '../../shared/download.js';
-import { isAborted } from '../../shared/errors.js';
+import { isAborted, messageOf } from '../../shared/errors.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { type LoadedModel, whenSeen } from '../loaded_model.js';
+import { StopButton } from '../stop_button.js';
 import type { UrlState } from '../url_state.js';
 import { changeChart, triedChart } from './change_chart.js';
 import { editControls } from './controls.js';
@@ -33,17 +34,19 @@ export class ChangeSection {
   #failed: (message: string) => void;
   #state: EditState;
   #tried: Tried[] = [];
-  #running: AbortController | undefined;
-  #button = byId('edit-measure', HTMLButtonElement);
+  #measuring: StopButton;
   #status = byId('edit-status', HTMLElement);
   #prompt = byId('edit-prompt', HTMLInputElement);
 
   constructor(url: UrlState, model: LoadedModel, failed: (message: string) => void) {
     [this.#url, this.#model, this.#failed] = [url, model, failed];
     this.#state = readState(url);
-    this.#button.addEventListener('click', () => {
-      if (this.#running) this.#running.abort();
-      else void this.#measure();
+    this.#measuring = new StopButton({
+      button: byId('edit-measure', HTMLButtonElement),
+      status: this.#status,
+      label: 'Measure',
+      run: (signal) => this.#measure(signal),
+      failed,
     });
     byId('edit-undo', HTMLButtonElement).addEventListener('click', () => this.#restore(NOTHING));
     byId('edit-export', HTMLButtonElement).addEventListener('click', () => void this.#export());
@@ -54,7 +57,7 @@ export class ChangeSection {
       exportBar('what was tried', () => this.#history(), failed),
     );
     model.onChange(() => {
-      this.#running?.abort();
+      this.#measuring.stop();
       this.#tried = [];
       byId('edit-results', HTMLElement).hidden = true;
       this.#restore(NOTHING);
@@ -71,7 +74,7 @@ export class ChangeSection {
       this.#draw(lab);
       const calibration = await lab.calibrate();
       this.#drawHeads(lab, calibration);
-      if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measure();
+      if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measuring.start();
     } catch (error) {
       if (!isAborted(error)) this.#failed(messageOf(error));
     }
@@ -121,11 +124,7 @@ export class ChangeSection {
       .catch((error: unknown) => this.#failed(messageOf(error)));
   }
 
-  async #measure(): Promise<void> {
-    const controller = new AbortController();
-    const { signal } = controller;
-    this.#running = controller;
-    this.#button.textContent = 'Stop';
+  async #measure(signal: AbortSignal): Promise<void> {
     let edited: LabModel | undefined;
     try {
       const lab = await this.#model.lab();
@@ -148,13 +147,8 @@ export class ChangeSection {
       this.#tried.push(after);
       this.#status.textContent = '';
       this.#showResults();
-    } catch (error) {
-      this.#status.textContent = isAborted(error) ? 'Stopped.' : '';
-      if (!isAborted(error)) this.#failed(messageOf(error));
     } finally {
       await edited?.drop().catch(() => {});
-      this.#running = undefined;
-      this.#button.textContent = 'Measure';
     }
   }
 
@@ -315,8 +309,4 @@ export class ChangeSection {
       picture: (width) => triedChart(this.#tried, width, () => {}),
     };
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

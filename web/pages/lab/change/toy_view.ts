@@ -1,5 +1,6 @@
 // The toy of a fixed replacement on the page: the averaged map, the spread and the error over 20 seeds, the article's draw beside.
 import { byId, el } from '../../shared/dom.js';
+import { messageOf } from '../../shared/errors.js';
 import { exportBar, type FigureData } from '../figure.js';
 import type { Kernels } from '../kernels.js';
 import { type Many, overSeeds, runToy, type ToyKind, type ToyResult, toySeeds } from './toy.js';
@@ -48,7 +49,7 @@ export class ToyView {
       status.textContent = 'Computed by the kernels: 2,000 maps and 200 trials a draw.';
     } catch (error) {
       status.textContent = '';
-      this.#failed(error instanceof Error ? error.message : String(error));
+      this.#failed(messageOf(error));
     } finally {
       this.#button.disabled = false;
     }

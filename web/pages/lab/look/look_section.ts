@@ -1,6 +1,7 @@
 // The section "Where a token looks": a text through the loaded model, every head's map, one of them enlarged.
 import type { Captured, Engine, LoadProgress } from 'headlight-wasm';
 import { byId, el } from '../../shared/dom.js';
+import { messageOf } from '../../shared/errors.js';
 import { formatBytes, plural } from '../../shared/format.js';
 import type { ModelChoice } from '../../shared/model_source.js';
 import { exportBar, type FigureData } from '../figure.js';
@@ -380,7 +381,7 @@ export class LookSection {
   }
 
   #fail(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.#setReady(message);
     this.#failed(message);
   }

@@ -1,10 +1,10 @@
 // The section "Try a layout": the calculator's layout as a whole model, beside the row it came from.
 import type { ModelShape } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
-import { isAborted } from '../../shared/errors.js';
 import { binaryBytes } from '../bytes/units.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { lineChart, lineLegend } from '../line_chart.js';
+import { StopButton } from '../stop_button.js';
 import {
   fillings,
   nRounds,
@@ -15,18 +15,17 @@ import {
 } from './run_models.js';
 
 export class RunSection {
-  #failed: (message: string) => void;
   #shape: ModelShape | undefined;
   #base: ModelShape | undefined;
   #rows: RunRow[] = [];
-  #running: AbortController | undefined;
-  #button = byId('run-models', HTMLButtonElement);
 
   constructor(failed: (message: string) => void) {
-    this.#failed = failed;
-    this.#button.addEventListener('click', () => {
-      if (this.#running) this.#running.abort();
-      else void this.#run();
+    new StopButton({
+      button: byId('run-models', HTMLButtonElement),
+      status: byId('run-status', HTMLElement),
+      label: 'Run again',
+      run: (signal) => this.#run(signal),
+      failed,
     });
     byId('run-export', HTMLElement).append(exportBar('the run', () => this.#data(), failed));
   }
@@ -49,27 +48,15 @@ export class RunSection {
     return own.label === first.label ? [own] : [first, own];
   }
 
-  async #run(): Promise<void> {
-    const controller = new AbortController();
-    this.#running = controller;
-    this.#button.textContent = 'Stop';
-    const status = byId('run-status', HTMLElement);
-    try {
-      this.#rows = await runModels({
-        models: this.#models(),
-        signal: controller.signal,
-        onProgress: (text) => {
-          status.textContent = text;
-        },
-      });
-      this.#show();
-    } catch (error) {
-      status.textContent = isAborted(error) ? 'Stopped.' : '';
-      if (!isAborted(error)) this.#failed(error instanceof Error ? error.message : String(error));
-    } finally {
-      this.#running = undefined;
-      this.#button.textContent = 'Run again';
-    }
+  async #run(signal: AbortSignal): Promise<void> {
+    this.#rows = await runModels({
+      models: this.#models(),
+      signal,
+      onProgress: (text) => {
+        byId('run-status', HTMLElement).textContent = text;
+      },
+    });
+    this.#show();
   }
 
   #show(): void {

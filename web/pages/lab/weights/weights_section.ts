@@ -2,6 +2,7 @@
 // singular values behind it.
 import type { LabModel } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
+import { messageOf } from '../../shared/errors.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { lineChart, lineLegend } from '../line_chart.js';
 import { type LoadedModel, whenSeen } from '../loaded_model.js';
@@ -67,7 +68,7 @@ export class WeightsSection {
       }
       status.textContent = rankSentence(this.#ranks());
     } catch (error) {
-      if (mine === this.#run) this.#failed(error instanceof Error ? error.message : String(error));
+      if (mine === this.#run) this.#failed(messageOf(error));
     }
   }
 
