@@ -187,6 +187,10 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
     expect(scaled).toBeLessThan(0.8);
     expect(small[1]).toBeLessThan(unscaled);
     await shows('#sat-table', '22.63');
+    // Exact, drawn here, printed.
+    const cells = await texts(tab, '#sat-table tbody tr:nth-child(3) td');
+    expect([cells[0], cells[2]]).toEqual(['11.31', '11.3']);
+    expect(Math.abs(Number(cells[1]) - 11.31)).toBeLessThan(0.05 * 11.31);
     expect(await textOf(tab, 'factor-result')).toBe('softmax(2, 1, 0) = 0.6652, 0.2447, 0.0900');
     await tab.type('sat-factor', '8');
     await shows('#factor-result', 'softmax(16, 8, 0) = 0.9997, 0.0003');

@@ -10,6 +10,7 @@ import {
   inductionCircuit,
   rowDistance,
   rowEntropy,
+  SURVEY_TEXT,
   surveyHeads,
 } from 'headlight-wasm/lab';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -167,9 +168,10 @@ describe('the induction circuit', () => {
 });
 
 describe('a survey of the default model', () => {
+  const defaultModel = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
+
   it('labels every head, says how much each depends on the text, and reports progress', async () => {
-    const model = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
-    const engine = await Engine.load(new Uint8Array(readFileSync(model)), { threads: 1 });
+    const engine = await Engine.load(new Uint8Array(readFileSync(defaultModel)), { threads: 1 });
     const text = 'Once upon a time a small lamp stood in a window. '.repeat(6);
     const tokens = await engine.tokenize(text);
     const done: number[] = [];
@@ -188,7 +190,20 @@ describe('a survey of the default model', () => {
       expect(spread).toBeGreaterThanOrEqual(0);
       expect(spread).toBeLessThanOrEqual(0.5);
     }
-    await expect(surveyHeads(engine, [1, 2, 3])).rejects.toThrow(/at least 2 parts/);
+    await expect(surveyHeads(engine, [1, 2, 3])).rejects.toThrow(/at least 2 parts.*built-in text/);
     await engine.dispose();
+  });
+
+  it('without tokens it is over the built-in text; without an engine it says what is missing', async () => {
+    const engine = await Engine.load(new Uint8Array(readFileSync(defaultModel)), { threads: 1 });
+    const heads = await surveyHeads(engine);
+    expect(heads).toEqual(await surveyHeads(engine, await engine.tokenize(SURVEY_TEXT)));
+    expect(heads).toHaveLength(6 * 8);
+    // Names and phrases come again in it.
+    for (const { metrics } of heads) expect(metrics.induction).toBeGreaterThanOrEqual(0);
+    await engine.dispose();
+    await expect(surveyHeads(undefined as never)).rejects.toMatchObject({
+      ...{ code: 'BadOption', details: { option: 'engine', value: 'undefined' } },
+    });
   });
 });

@@ -64,6 +64,9 @@ export function kvHeadOf(head: number, { nQHeads, nKvHeads }: ModelShape): numbe
   return Math.floor((head - 1) / (nQHeads / nKvHeads)) + 1;
 }
 
+/** Steps 2 to 6 of the second article's ten. */
+const headSteps = ['reshape', 'RoPE', 'cache write', 'attention', 'W_O'] as const;
+
 export function branchSentences(shape: ModelShape): string[] {
   const { nQHeads, nKvHeads, dV } = shape;
   const group = nQHeads / nKvHeads;
@@ -79,6 +82,7 @@ export function branchSentences(shape: ModelShape): string[] {
   return [
     reads,
     `Counted from 1, head ${head} owns places ${first} to ${last} of concat; ${nQHeads} × ${dV} = ${(nQHeads * dV).toLocaleString('en-GB')} places in all.`,
-    'Heads exist between the reshape and W_O and nowhere else: they cost no weights and no copy.',
+    'Heads exist between the reshape and W_O and nowhere else: they cost no weights and no copy. ' +
+      `The second article counts five of a block’s ten steps: ${headSteps.join(', ')}.`,
   ];
 }

@@ -1,9 +1,8 @@
 // The table of all heads over the calibration text: what each is called and by which numbers.
 import type { Engine } from 'headlight-wasm';
-import { type SurveyedHead, surveyHeads } from 'headlight-wasm/lab';
+import { SURVEY_TEXT, type SurveyedHead, surveyHeads } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { exportBar, type FigureData } from '../figure.js';
-import { calibrationText } from './calibration.js';
 import { headName } from './look_data.js';
 
 const columns = [
@@ -58,7 +57,7 @@ export class SurveyView {
     const abort = new AbortController();
     this.#abort = abort;
     try {
-      const tokens = await engine.tokenize(isCircuit ? circuitText : calibrationText);
+      const tokens = await engine.tokenize(isCircuit ? circuitText : SURVEY_TEXT);
       const partLength = Math.min(40, Math.floor(tokens.length / 2));
       this.#heads = await surveyHeads(engine, tokens, {
         partLength,

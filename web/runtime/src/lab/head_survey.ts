@@ -9,6 +9,7 @@ import {
   headLabel,
   headMetrics,
 } from './head_metrics.js';
+import { SURVEY_TEXT } from './survey_text.js';
 
 export interface SurveyedHead {
   layer: number;
@@ -35,17 +36,33 @@ const DEFAULT_PART = 48;
 /**
  * Runs the parts of a text through the model, one after the other, and looks at every head's map. A part whose tokens come
  * twice tells about induction; at least two parts are needed to see what depends on the text.
- * Uses the engine's default session. Throws BadOptionError for a text that is too short.
+ * Uses the engine's default session. Without tokens the text is SURVEY_TEXT. Throws BadOptionError for a text that is too
+ * short, and where there is no engine.
  */
 export async function surveyHeads(
   engine: LoadedEngine,
+  tokens?: TokenIds,
+  options: SurveyOptions = {},
+): Promise<SurveyedHead[]> {
+  if (typeof engine?.forward !== 'function') {
+    throw new BadOptionError(
+      'surveyHeads: the first argument is a loaded engine. Load one with Engine.load().',
+      { option: 'engine', value: String(engine) },
+    );
+  }
+  return surveyTokens(engine, tokens ?? (await engine.tokenize(SURVEY_TEXT)), options);
+}
+
+async function surveyTokens(
+  engine: LoadedEngine,
   tokens: TokenIds,
-  { partLength = DEFAULT_PART, onProgress, signal }: SurveyOptions = {},
+  { partLength = DEFAULT_PART, onProgress, signal }: SurveyOptions,
 ): Promise<SurveyedHead[]> {
   const nParts = Math.floor(tokens.length / partLength);
   if (nParts < 2 || partLength < 2) {
     throw new BadOptionError(
-      `surveyHeads: ${tokens.length} tokens give ${nParts} parts of ${partLength}; at least 2 parts of 2 are needed`,
+      `surveyHeads: ${tokens.length} tokens give ${nParts} parts of ${partLength}; at least 2 parts of 2 are needed. ` +
+        'Give a longer text, a smaller partLength, or no tokens at all for the built-in text.',
       { option: 'tokens', value: String(tokens.length), range: `at least ${2 * partLength}` },
     );
   }

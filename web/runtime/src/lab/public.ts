@@ -34,4 +34,5 @@ export {
   type WeightItem,
   weightItems,
 } from './shape.js';
+export { SURVEY_TEXT } from './survey_text.js';
 export type { BlockTrace, TracedTensor, TracedTensorName } from './trace.js';

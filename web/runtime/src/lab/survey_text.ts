@@ -1,6 +1,6 @@
 // The built-in text that heads are labelled over: plain sentences in which names and phrases come again, so that induction
-// heads have something to do. Written for this page.
-export const calibrationText = [
+// heads have something to do. Written for this project.
+export const SURVEY_TEXT = [
   'Mara had a small boat. The small boat was blue, and Mara painted a star on it. Every morning Mara took the blue boat to the lake.',
   'One day Tobin came to the lake. "May I sit in the blue boat?" said Tobin. "Yes," said Mara, "but hold the rope." Tobin held the rope.',
   'The wind came and the boat went far. Tobin was afraid. "Hold the rope," said Mara, and Tobin held the rope until the wind was gone.',

@@ -1,0 +1,134 @@
+// Statements of the articles about a block, held against models that run: the lookup of embeddings, the residual stream,
+// what W_O does with one head, a fixed head at any length, the end of a table of positions.
+import { existsSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rowsOf } from '../../../web/pages/lab/hand/arithmetic.js';
+import type * as Package from '../../../web/runtime/src/index.js';
+import { readGguf } from '../../../web/runtime/src/lab/gguf_file.js';
+import type * as Lab from '../../../web/runtime/src/lab/index.js';
+import { makeFamily } from '../../families/make_family.mjs';
+
+const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
+const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
+if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
+const { Engine } = (await import(entry.href)) as typeof Package;
+const { ModelLab, PLAIN, randomModel } = (await import(labEntry.href)) as typeof Lab;
+
+const modelUrl = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
+const loadOptions = { module: 'simd', threads: 1 } as const;
+
+let engine: Package.Engine;
+let lab: Lab.ModelLab;
+beforeAll(async () => {
+  engine = await Engine.load(new Uint8Array(readFileSync(modelUrl)), loadOptions);
+  lab = new ModelLab(engine);
+});
+afterAll(() => engine?.dispose());
+
+type Traced = Record<Lab.TracedTensorName, Float32Array>;
+
+async function traced(model: Lab.LabModel, tokens: Package.TokenIds, layer: number) {
+  const { tensors } = await model.trace(tokens, { layer, budgetMs: 0 });
+  return Object.fromEntries(tensors.map(({ name, values }) => [name, values])) as Traced;
+}
+
+/** Of a binary16 number. */
+function half(bits: number): number {
+  const [sign, exponent, fraction] = [bits >> 15, (bits >> 10) & 31, bits & 1023];
+  return (sign === 0 ? 1 : -1) * 2 ** (exponent - 15) * (1 + fraction / 1024);
+}
+
+test('an embedding is a row of a table: ids 464, 3797, 3332 of 50,257', async () => {
+  const shape: Lab.ModelShape = {
+    ...PLAIN,
+    ...{ nLayers: 1, dModel: 16, nQHeads: 2, nKvHeads: 1, dQk: 8, dV: 8, dFf: 16 },
+    ...{ vocabSize: 50_257, tiedHead: true },
+  };
+  const bytes = randomModel(shape, { weights: 'f16', nCtx: 16 });
+  const small = await Engine.load(bytes, loadOptions);
+  const ids = [464, 3797, 3332, 464];
+  const { input } = await traced(new ModelLab(small).original, ids, 0);
+  await small.dispose();
+  const table = readGguf(bytes).tensors.find(({ name }) => name === 'token_embd.weight');
+  if (!table) throw new Error('no table');
+  const halves = new Uint16Array(table.data.slice().buffer);
+  const expected = ids.map((id) => [...halves.subarray(id * 16, id * 16 + 16)].map(half));
+  expect(rowsOf(input, 16)).toEqual(expected);
+});
+
+describe('one block of the default model', () => {
+  const layer = 3;
+  let tokens: Package.TokenIds;
+  let whole: Traced;
+  beforeAll(async () => {
+    tokens = await engine.tokenize('My code is 4192. My', { addSpecial: true });
+    whole = await traced(lab.original, tokens, layer);
+  });
+
+  test('the norm is a copy: what attention gives is added to the untouched stream, bit for bit', () => {
+    const sums = whole.input.map((x, i) => x + (whole['attention out'][i] ?? 0));
+    expect([...whole['after attention']]).toEqual([...sums]);
+    expect([...whole.norm]).not.toEqual([...whole.input]);
+    const outputs = whole['after attention'].map((x, i) => x + (whole.down[i] ?? 0));
+    expect([...whole.output]).toEqual([...outputs]);
+  });
+
+  test('W_O mixes: one head reaches every place of the stream, by its own slice of W_O', async () => {
+    const head = 5;
+    const { layers } = lab.original;
+    const { nQHeads = 0, dV = 0 } = layers[layer] ?? {};
+    const model = await lab.edit({ prune: [{ layer, head }] });
+    const pruned = await traced(model, tokens, layer);
+    await model.drop();
+    for (const name of ['input', 'norm', 'k', 'v'] as const)
+      expect([...pruned[name]]).toEqual([...whole[name]]);
+    const o = await lab.original.tensor(layer, 'o');
+    const dModel = o.rows;
+    let [wrong, size] = [0, 0];
+    for (let t = 0; t < tokens.length; t++) {
+      for (let i = 0; i < dModel; i++) {
+        const at = t * dModel + i;
+        const taken = (whole['attention out'][at] ?? 0) - (pruned['attention out'][at] ?? 0);
+        let slice = 0;
+        for (let j = 0; j < dV; j++)
+          slice +=
+            (o.values[i * o.cols + head * dV + j] ?? 0) *
+            (whole['head outputs'][(t * nQHeads + head) * dV + j] ?? 0);
+        expect(taken).not.toBe(0);
+        wrong += (taken - slice) ** 2;
+        size += slice ** 2;
+      }
+    }
+    // Activations are rounded to 8 bits before they meet W_O.
+    expect(Math.sqrt(wrong / size)).toBeLessThan(0.01);
+  });
+
+  test('a head fixed to an offset blends values by it at every length, without query and key', async () => {
+    const { nQHeads = 0, nKvHeads = 1, dV = 1 } = lab.original.layers[layer] ?? {};
+    const [head, offset] = [6, 3];
+    const kvHead = Math.floor((head * nKvHeads) / nQHeads);
+    const pattern = { kind: 'shift', offset } as const;
+    const model = await lab.edit({ fix: [{ layer, head, pattern }] });
+    for (const n of [5, 40]) {
+      const ids = Array.from({ length: n }, (_, i) => 100 + ((i * 37) % 900));
+      const run = await traced(model, ids, layer);
+      // Outputs of fixed heads follow those of the heads that look.
+      const outs = rowsOf(run['head outputs'], run['head outputs'].length / n);
+      const values = rowsOf(run.v, dV);
+      for (let t = offset; t < n; t++)
+        expect(outs[t]?.slice(-dV)).toEqual(values[(t - offset) * nKvHeads + kvHead]);
+    }
+    await model.drop();
+  });
+});
+
+test('a table of positions ends: a longer context is refused', async () => {
+  const bytes = new Uint8Array(makeFamily('gpt2'));
+  const { nCtxTrain } = await Engine.load(bytes, loadOptions).then(async (one) => {
+    await one.dispose();
+    return one.info.model;
+  });
+  await expect(Engine.load(bytes, { ...loadOptions, nCtx: nCtxTrain + 1 })).rejects.toMatchObject({
+    code: 'BadOption',
+  });
+});
