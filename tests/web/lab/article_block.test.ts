@@ -1,5 +1,5 @@
 // Statements of the articles about a block, held against models that run: the lookup of embeddings, the residual stream,
-// what W_O does with one head, a fixed head at any length, the end of a table of positions.
+// what W_O does with one head, a fixed head at any length, the end of a table of positions, what latent attention caches.
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOf } from '../../../web/pages/lab/hand/arithmetic.js';
@@ -12,10 +12,11 @@ const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
 if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
 const { Engine } = (await import(entry.href)) as typeof Package;
-const { ModelLab, PLAIN, randomModel } = (await import(labEntry.href)) as typeof Lab;
+const { layoutCost, ModelLab, PLAIN, randomModel } = (await import(labEntry.href)) as typeof Lab;
 
 const modelUrl = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
 const loadOptions = { module: 'simd', threads: 1 } as const;
+const latentBase = { nLayers: 1, dModel: 7168, nQHeads: 128, dFf: 1, vocabSize: 0, tiedHead: true };
 
 let engine: Package.Engine;
 let lab: Lab.ModelLab;
@@ -130,5 +131,29 @@ test('a table of positions ends: a longer context is refused', async () => {
   });
   await expect(Engine.load(bytes, { ...loadOptions, nCtx: nCtxTrain + 1 })).rejects.toMatchObject({
     code: 'BadOption',
+  });
+});
+
+describe('latent attention', () => {
+  test('caches its latent of 24 and one rotary key of 8 in each of three layers, and no values', async () => {
+    const kvCache = { k: 'f32', v: 'f32' } as const;
+    const bytes = new Uint8Array(makeFamily('deepseek2'));
+    const one = await Engine.load(bytes, { ...loadOptions, kvCache });
+    await one.dispose();
+    expect(one.info.model.layers).toHaveLength(3);
+    expect(one.info.memory.kvBytesPerToken).toBe(3 * (24 + 8) * 4);
+  });
+
+  test('512 + 64 numbers a layer instead of 32,768: 56.9 times fewer, as 2.25 groups of 128 + 128', () => {
+    const numbers = (heads: Partial<Lab.ModelShape>) => {
+      const cost = layoutCost({ ...PLAIN, ...latentBase, ...heads });
+      return { keys: cost.kvKeyBytesPerToken / 2, all: cost.kvBytesPerToken / 2 };
+    };
+    // Values are read from the same latent, so only the keys of this layout are kept.
+    const latent = numbers({ nKvHeads: 1, dQk: 512 + 64, dV: 512 }).keys;
+    const full = numbers({ nKvHeads: 128, dQk: 128, dV: 128 }).all;
+    expect([latent, full]).toEqual([576, 32_768]);
+    expect((full / latent).toFixed(1)).toBe('56.9');
+    expect(latent / numbers({ nKvHeads: 1, dQk: 128, dV: 128 }).all).toBe(2.25);
   });
 });
