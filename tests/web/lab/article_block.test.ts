@@ -145,7 +145,7 @@ describe('latent attention', () => {
   });
 
   test('512 + 64 numbers a layer instead of 32,768: 56.9 times fewer, as 2.25 groups of 128 + 128', () => {
-    const numbers = (heads: Partial<Lab.ModelShape>) => {
+    const numbers = (heads: Pick<Lab.ModelShape, 'nKvHeads' | 'dQk' | 'dV'>) => {
       const cost = layoutCost({ ...PLAIN, ...latentBase, ...heads });
       return { keys: cost.kvKeyBytesPerToken / 2, all: cost.kvBytesPerToken / 2 };
     };
