@@ -96,15 +96,21 @@ val SessionObject::Restore(const val& bytes) {
   });
 }
 
-val SessionObject::Forward(const val& tokens, bool all_positions, const val& capture) {
+val SessionObject::BeginForward(const val& tokens, bool all_positions, const val& capture) {
   return Guard([&] {
     const std::vector<uint32_t> ids = ReadUint32Array(tokens, "tokens");
     const std::optional<CaptureRequest> request = ReadCaptureRequest(capture);
-    const Session::Forward result =
-        session_.Compute(ids, all_positions, request.has_value() ? &*request : nullptr);
+    session_.BeginForward(ids, all_positions, request.has_value() ? &*request : nullptr);
+  });
+}
+
+val SessionObject::AdvanceForward(double budget_ms) {
+  return Guard([&] {
+    const std::optional<Session::Forward> result = session_.AdvanceForward(budget_ms);
+    if (!result.has_value()) return val::null();
     val out = val::object();
-    out.set("logits", ToFloat32Array(result.logits));
-    out.set("capture", result.capture == nullptr ? val::null() : ToVal(*result.capture));
+    out.set("logits", ToFloat32Array(result->logits));
+    out.set("capture", result->capture == nullptr ? val::null() : ToVal(*result->capture));
     return out;
   });
 }
@@ -131,7 +137,8 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("advance", &SessionObject::Advance)
       .function("cancel", &SessionObject::Cancel)
       .function("truncate", &SessionObject::Truncate)
-      .function("forward", &SessionObject::Forward)
+      .function("beginForward", &SessionObject::BeginForward)
+      .function("advanceForward", &SessionObject::AdvanceForward)
       .function("copyFrom", &SessionObject::CopyFrom)
       .function("save", &SessionObject::Save)
       .function("restore", &SessionObject::Restore)

@@ -232,12 +232,18 @@ export interface Session extends Deletable {
   /** History and cache rows as bytes (src/session/saved_session.h), outside of WASM memory. */
   save(): Result<Uint8Array>;
   restore(bytes: Uint8Array): Result<null>;
-  /** logits: [vocabSize] of the last position, or [nTokens, vocabSize]. capture: null where none was asked for. */
-  forward(
+  beginForward(
     tokens: Uint32Array,
     allPositions: boolean,
     capture: CaptureRequestWire | null,
-  ): Result<{ logits: Float32Array; capture: CapturedWire | null }>;
+  ): Result<null>;
+  /**
+   * null: more is to be done; cancel() ends it. logits: [vocabSize] of the last position, or [nTokens, vocabSize].
+   * capture: null where none was asked for.
+   */
+  advanceForward(
+    budgetMs: number,
+  ): Result<{ logits: Float32Array; capture: CapturedWire | null } | null>;
   /** Entry i is about token i + 1. Takes the session's history. */
   tokenScores(
     tokens: Uint32Array,
@@ -245,7 +251,7 @@ export interface Session extends Deletable {
   history(): Uint32Array;
   stats(): RunStatsWire;
   plan(): SessionPlanWire;
-  /** Byte address of a 32-bit flag; another thread stores 1 there to stop advance() after the current layer. */
+  /** Byte address of a 32-bit flag; another thread stores 1 there to stop advance() after the current step. */
   cancelFlagAddress(): number;
 }
 

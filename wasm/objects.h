@@ -114,7 +114,8 @@ class SessionObject {
   val CopyFrom(SessionObject& other);
   val Save() const;
   val Restore(const val& bytes);
-  val Forward(const val& tokens, bool all_positions, const val& capture);
+  val BeginForward(const val& tokens, bool all_positions, const val& capture);
+  val AdvanceForward(double budget_ms);
   val TokenScores(const val& tokens);
   val History() const;
   val Stats() const;

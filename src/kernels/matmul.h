@@ -84,7 +84,19 @@ struct MatMulJob {
   const PackedMatrix* w = nullptr;
   float* y = nullptr;   // [n_tokens, n_rows]
   size_t y_stride = 0;  // elements between rows of y, >= n_rows
+  // Row groups of w to compute, and no other rows of y are written. They end at w's last at most.
+  size_t group_begin = 0;
+  size_t group_end = static_cast<size_t>(-1);
 };
+
+// Part i of n of a product, all parts about as long. One that is past the rows of a small w is
+// empty.
+struct MatMulBand {
+  size_t i = 0, n = 1;
+  bool is_first() const { return i == 0; }
+  bool is_last() const { return i + 1 == n; }
+};
+MatMulJob BandOf(MatMulJob job, MatMulBand band) noexcept;
 
 // The same integers and the same float operations in the same order for every n_tokens, thread
 // count and dot form: a row of prefill equals the row of a step bit for bit.

@@ -138,7 +138,7 @@ void Decoder::Start(const DecoderChunk& chunk, KvCache& cache) noexcept {
   capture_ = chunk.capture;
   observer_ = chunk.observer;
   clock_.Start(times_);
-  next_step_ = 0;
+  EnterLayer(0);
   for (RopeTable& table : rope_tables_) table.Ensure(pos0_ + n_tokens_);
   Embed(chunk.tokens);
   clock_.Mark(Stage::kEmbedding);
@@ -162,19 +162,6 @@ void Decoder::Embed(std::span<const uint32_t> tokens) noexcept {
   });
 }
 
-bool Decoder::Step() noexcept {
-  const size_t n_layers = model_.layers.size();
-  const size_t n_steps = n_layers + (logits_of_ == LogitsOf::kNone ? 0 : 1);
-  if (next_step_ >= n_steps) return false;
-  clock_.Start(times_);
-  if (next_step_ < n_layers) {
-    RunLayer(next_step_);
-  } else {
-    RunHead(logits_of_ == LogitsOf::kLastRow ? n_tokens_ - 1 : 0, n_tokens_, logits_);
-  }
-  return ++next_step_ < n_steps;
-}
-
 // Above the last layer only the rows whose logits are wanted, or which are captured, go on: the
 // others are there for their keys and values. That saves nearly a layer of every prompt chunk.
 size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
@@ -193,33 +180,21 @@ size_t Decoder::FirstRowAfterCache(size_t layer) const noexcept {
   return 0;
 }
 
-void Decoder::RunLayer(size_t layer) noexcept {
-  const size_t first_row = FirstRowAfterCache(layer);
-  const bool is_parallel = model_.spec.layers[layer].is_parallel;
-  Show(layer, LayerTensor::kInput, x_, model_.spec.d_model);
-  Attention(layer, first_row, is_parallel ? branch_ : h_);
-  if (first_row == n_tokens_) return;
-  if (is_parallel) {
-    ParallelResidual(layer, first_row);
-  } else {
-    SequentialResidual(layer, first_row);
-  }
-  if (capture_ != nullptr) CaptureResidual(layer + 1, first_row);
-  Show(layer, LayerTensor::kOutput, x_, model_.spec.d_model);
-}
-
-void Decoder::RunHead(size_t begin, size_t end, float* out) noexcept {
+void Decoder::RunHead(RowRange rows, float* out, MatMulBand band) noexcept {
   const ModelSpec& spec = model_.spec;
-  ForRows(begin, end,
-          [&](size_t row) { Norm(model_.output_norm, x_.at(row), spec.d_model, h_.at(row)); });
-  clock_.Mark(Stage::kNorms);
-  const MatMulJob head = {&model_.head, out, spec.vocab_size};
-  activations_.Set(h_.at(begin), end - begin, spec.d_model, h_.stride);
+  if (band.is_first()) {
+    ForRows(rows.begin, rows.end,
+            [&](size_t row) { Norm(model_.output_norm, x_.at(row), spec.d_model, h_.at(row)); });
+    clock_.Mark(Stage::kNorms);
+    activations_.Set(h_.at(rows.begin), rows.end - rows.begin, spec.d_model, h_.stride);
+  }
+  const MatMulJob head = BandOf({&model_.head, out, spec.vocab_size}, band);
   MatMul({&head, 1}, activations_, pool_);
   const bool is_plain =
       model_.head_bias == nullptr && spec.logit_scale == 1.0f && spec.logit_softcap == 0.0f;
-  if (!is_plain) {
-    ForRows(begin, end, [&](size_t row) { FinishLogits(out + (row - begin) * spec.vocab_size); });
+  if (band.is_last() && !is_plain) {
+    ForRows(rows.begin, rows.end,
+            [&](size_t row) { FinishLogits(out + (row - rows.begin) * spec.vocab_size); });
   }
   clock_.Mark(Stage::kHead);
 }

@@ -1,7 +1,7 @@
-// The forward pass, the only one: a chunk of tokens through every layer, one layer a call, so that
-// its owner can stop after any layer and go on later. It reads plain data (ModelSpec, LayerSpec)
-// and knows no architecture by name. It neither samples nor decides which rows of the cache are
-// live. decoder.cc: the layers' order, embeddings, head; decoder_attention.cc,
+// The forward pass, the only one: a chunk of tokens through every layer, a layer or a part of one a
+// call, so that its owner can stop after any call and go on later. It reads plain data (ModelSpec,
+// LayerSpec) and knows no architecture by name. It neither samples nor decides which rows of the
+// cache are live. decoder.cc: embeddings, head; decoder_steps.cc: the order; decoder_attention.cc,
 // decoder_feed_forward.cc, decoder_experts.cc: what a layer does; decoder_eviction.cc: fewer keys.
 #ifndef HEADLIGHT_MODEL_DECODER_H_
 #define HEADLIGHT_MODEL_DECODER_H_
@@ -74,7 +74,8 @@ class Decoder {
   // model's layers as PlanCache has them and room for pos0 + n_tokens positions; rows from pos0 on
   // are overwritten, layer by layer. The caller marks them live when the chunk is done.
   void Start(const DecoderChunk& chunk, KvCache& cache) noexcept;
-  // Runs the next layer, or after the last one the head. Returns whether something is left to run.
+  // Runs the next layer, or after the last one the head; of a large model a part of it, about
+  // kStepWeights. Returns whether something is left to run.
   bool Step() noexcept;
 
  private:
@@ -85,17 +86,43 @@ class Decoder {
     float* at(size_t row) const { return data + row * stride; }
   };
 
+  struct RowRange {
+    size_t begin = 0, end = 0;
+  };
+
+  // decoder_steps.cc. Each part says what follows it, and how many weights it multiplied.
+  enum class LayerPart : uint8_t {
+    kAttention,
+    kAttentionOutput,
+    kUp,
+    kDown,
+    kExperts,
+    kHead,
+    kNone
+  };
+  size_t RunPart() noexcept;
+  size_t AttentionPart(size_t layer) noexcept;
+  size_t AttentionOutputPart(size_t layer) noexcept;
+  size_t DensePart(size_t layer) noexcept;
+  size_t ExpertsPart(size_t layer) noexcept;
+  size_t HeadPart() noexcept;
+  // Of a product of the part at work.
+  size_t NBands(size_t n_weights) const noexcept;
+  void Enter(LayerPart part) noexcept;
+  void EnterLayer(size_t layer) noexcept;
+  void Leave(size_t layer, size_t first_row) noexcept;
+
   void PlaceBuffers(size_t max_tokens);
   void Embed(std::span<const uint32_t> tokens) noexcept;
-  void RunLayer(size_t layer) noexcept;
-  // Final norm and head of rows [begin, end) of x, to out [end - begin, vocab_size].
-  void RunHead(size_t begin, size_t end, float* out) noexcept;
+  // Final norm and head of rows of x, to out [end - begin, vocab_size]; the bands in order.
+  void RunHead(RowRange rows, float* out, MatMulBand band) noexcept;
   void FinishLogits(float* logits) const noexcept;
   size_t FirstRowAfterCache(size_t layer) const noexcept;
 
-  // decoder_attention.cc. Attention leaves what its branch adds, without the output's bias, in
-  // `out`.
-  void Attention(size_t layer, size_t first_row, Rows out) noexcept;
+  // decoder_attention.cc. Attention leaves the heads' outputs in their buffer, AttentionOutput what
+  // the branch adds, without the output's bias, in `out`.
+  void Attention(size_t layer, size_t first_row) noexcept;
+  void AttentionOutput(size_t layer, size_t first_row, Rows out) noexcept;
   void ProjectQkv(size_t layer, Rows input, size_t first_row) noexcept;
   void FinishQuery(size_t layer, size_t row) noexcept;
   void FinishKeyValue(size_t layer, size_t row) noexcept;
@@ -120,22 +147,29 @@ class Decoder {
   // Where the chunk's first key stands: at its position, or behind the rows that were kept.
   size_t FirstCacheRow(size_t layer) noexcept;
 
-  // decoder_feed_forward.cc. Reads `input` and leaves what the branch adds, without the bias, in h.
-  void FeedForward(size_t layer, Rows input, size_t first_row) noexcept;
-  void ParallelResidual(size_t layer, size_t first_row) noexcept;
-  void SequentialResidual(size_t layer, size_t first_row) noexcept;
-  // act(gate) * up or act(up), then down, of rows [begin, end).
+  // decoder_feed_forward.cc. What it adds, without the bias, is in h when LeaveLayer is called.
+  void EnterFeedForward(size_t layer, size_t first_row) noexcept;
+  Rows FeedForwardInput(size_t layer) const noexcept;
+  void LeaveLayer(size_t layer, size_t first_row) noexcept;
   struct FeedForwardWeights {
     PackedMatrix gate;  // without data: not gated
     PackedMatrix up, down;
     const float* b_gate = nullptr;
     const float* b_up = nullptr;
   };
-  struct RowRange {
-    size_t begin = 0, end = 0;
-  };
+  FeedForwardWeights DenseWeights(size_t layer) const noexcept;
+  // The bands in order.
+  void DenseUp(size_t layer, size_t first_row, MatMulBand band) noexcept;
+  void DenseDown(size_t layer, size_t first_row, MatMulBand band) noexcept;
+  // act(gate) * up or act(up), then down, of rows [begin, end).
   void RunFeedForward(const FeedForwardWeights& weights, Activation activation, Rows input,
                       RowRange rows, Rows out) noexcept;
+  void ProjectUp(const FeedForwardWeights& weights, Rows input, RowRange rows,
+                 MatMulBand band) noexcept;
+  void ActivateRows(const FeedForwardWeights& weights, Activation activation,
+                    RowRange rows) noexcept;
+  void ProjectDown(const FeedForwardWeights& weights, RowRange rows, Rows out,
+                   MatMulBand band) noexcept;
 
   // decoder_experts.cc.
   struct ChosenExpert {
@@ -146,9 +180,10 @@ class Decoder {
     size_t row = 0;
     float weight = 0.0f;
   };
-  void Experts(size_t layer, Rows input, size_t first_row) noexcept;
+  // One expert of all, in order; what they add is in h after the last. Whether a row chose it.
+  bool Experts(size_t layer, size_t first_row, MatMulBand expert) noexcept;
   void ChooseExperts(size_t layer, size_t row) noexcept;
-  void RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept;
+  bool RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept;
   void RunSharedExpert(size_t layer, Rows input, size_t first_row) noexcept;
   std::span<ChosenExpert> ChosenBy(size_t layer, size_t row) noexcept;
 
@@ -216,10 +251,11 @@ class Decoder {
   ForwardCapture* capture_ = nullptr;
   size_t counts_from_ = 0;
   LayerObserver* observer_ = nullptr;
-  static constexpr size_t kNoLayer = static_cast<size_t>(-1);
-  size_t shown_layer_ = kNoLayer;  // whose dense feed-forward runs
   StageClock clock_;
-  size_t next_step_ = static_cast<size_t>(-1);  // layers, then the head; at first nothing is left
+  // What comes next; at first nothing is left.
+  size_t next_layer_ = 0;  // the number of layers: the head
+  LayerPart part_ = LayerPart::kNone;
+  size_t band_ = 0;  // of the part's product, or expert
 };
 
 // Rows a task of a row loop: a few microseconds of work, well above the price of handing out a

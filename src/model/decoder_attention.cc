@@ -24,7 +24,7 @@ void NormHeads(QkNorm kind, size_t n_heads, size_t d_qk, const NormWeights& weig
 
 }  // namespace
 
-void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
+void Decoder::Attention(size_t layer, size_t first_row) noexcept {
   const LayerSpec& spec = model_.spec.layers[layer];
   const LayerWeights& weights = model_.layers[layer];
   const size_t d_model = model_.spec.d_model;
@@ -67,14 +67,19 @@ void Decoder::Attention(size_t layer, size_t first_row, Rows out) noexcept {
   if (capture_ != nullptr) CaptureHeadOutputs(layer, first_row);
   clock_.Mark(Stage::kAttention);
   if (!is_latent) Show(layer, LayerTensor::kHeads, heads_, spec.out_width());
-  if (is_latent) {
+}
+
+void Decoder::AttentionOutput(size_t layer, size_t first_row, Rows out) noexcept {
+  const LayerSpec& spec = model_.spec.layers[layer];
+  const LayerWeights& weights = model_.layers[layer];
+  if (spec.latent.rank != 0) {
     if (plain_heads_ == nullptr) ExpandValues(layer, first_row);
     Multiply(weights.w_o, head_values_, spec.heads.n_q_heads * spec.latent.d_v, out, first_row);
   } else {
     Multiply(weights.w_o, heads_, spec.out_width(), out, first_row);
   }
   clock_.Mark(Stage::kProjections);
-  Show(layer, LayerTensor::kAttentionOut, out, d_model);
+  Show(layer, LayerTensor::kAttentionOut, out, model_.spec.d_model);
 }
 
 // Keys and values of all rows, queries and gates of those from first_row on.

@@ -50,7 +50,7 @@ void Decoder::CaptureResidual(size_t n_layers_done, size_t first_row) noexcept {
   if (lens == nullptr) return;
   // A row at a time: the captured ones need not be neighbours.
   ForCapturedRows(first_row, [&](size_t row, uint32_t slot) {
-    RunHead(row, row + 1, lens->logits.data() + slot * model_.spec.vocab_size);
+    RunHead({row, row + 1}, lens->logits.data() + slot * model_.spec.vocab_size, {});
   });
 }
 

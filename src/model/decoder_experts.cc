@@ -72,22 +72,25 @@ void Decoder::ChooseExperts(size_t layer, size_t row) noexcept {
   for (ChosenExpert& choice : chosen) choice.weight *= factor;
 }
 
-void Decoder::Experts(size_t layer, Rows input, size_t first_row) noexcept {
+// The router of all rows, then the experts one by one, then the one that all share.
+bool Decoder::Experts(size_t layer, size_t first_row, MatMulBand expert) noexcept {
   const size_t d_model = model_.spec.d_model;
-  Multiply(model_.layers[layer].w_router, input, d_model, router_, first_row);
-  ForRows(first_row, [&](size_t row) {
-    ChooseExperts(layer, row);
-    std::fill_n(expert_sum_.at(row), d_model, 0.0f);
-  });
-  const size_t n_experts = model_.spec.layers[layer].experts.n;
-  for (uint32_t expert = 0; expert < n_experts; ++expert) {
-    RunExpert(layer, expert, input, first_row);
+  const Rows input = FeedForwardInput(layer);
+  if (expert.is_first()) {
+    Multiply(model_.layers[layer].w_router, input, d_model, router_, first_row);
+    ForRows(first_row, [&](size_t row) {
+      ChooseExperts(layer, row);
+      std::fill_n(expert_sum_.at(row), d_model, 0.0f);
+    });
   }
+  const bool is_chosen = RunExpert(layer, static_cast<uint32_t>(expert.i), input, first_row);
+  if (!expert.is_last()) return is_chosen;
   if (model_.layers[layer].w_shared_up.data != nullptr) RunSharedExpert(layer, input, first_row);
   ForRows(first_row, [&](size_t row) { std::copy_n(expert_sum_.at(row), d_model, h_.at(row)); });
+  return is_chosen;
 }
 
-void Decoder::RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept {
+bool Decoder::RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept {
   const LayerSpec& spec = model_.spec.layers[layer];
   const LayerWeights& weights = model_.layers[layer];
   const size_t d_model = model_.spec.d_model;
@@ -97,7 +100,7 @@ void Decoder::RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_
       if (choice.expert == expert) rows_of_expert_[n_rows++] = {row, choice.weight};
     }
   }
-  if (n_rows == 0) return;
+  if (n_rows == 0) return false;
   ForRows(0, n_rows, [&](size_t i) {
     std::copy_n(input.at(rows_of_expert_[i].row), d_model, expert_in_.at(i));
   });
@@ -117,6 +120,7 @@ void Decoder::RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_
     Scale(out, rows_of_expert_[i].weight, d_model);
     AddTo(expert_sum_.at(rows_of_expert_[i].row), out, d_model);
   });
+  return true;
 }
 
 // The one that every token uses.

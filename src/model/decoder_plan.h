@@ -39,6 +39,11 @@ struct DecoderStrides {
   size_t row_floats() const;
 };
 
+// Weights that a step of the decoder multiplies, as far as its parts allow: a whole layer of a
+// model with 135e6 parameters, while one with 1e9 takes some fourteen steps a layer, each about as
+// long.
+inline constexpr size_t kStepWeights = size_t{4} << 20;
+
 struct DecoderPlan {
   DecoderStrides strides;
   size_t widest_product = 0;  // columns of the widest x of a product

@@ -1,7 +1,6 @@
 #include "session/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <optional>
 #include <string>
@@ -13,20 +12,10 @@
 #include "session/session_checks.h"
 #include "session/session_plan.h"
 #include "session/step_pace.h"
+#include "session/stopwatch.h"
 
 namespace headlight {
 namespace {
-
-class Stopwatch {
- public:
-  double ms() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
-        .count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // Room for n_tokens rows of logits. Throws Error(kOutOfMemory).
 std::vector<float> MakeLogits(size_t n_tokens, size_t vocab_size) {
@@ -61,6 +50,13 @@ struct Run {
   }
 };
 
+// Logits without generation.
+struct ForwardRun {
+  Prompt prompt;
+  bool all_positions = false;
+  std::vector<float> logits;
+};
+
 }  // namespace
 
 struct Session::Impl {
@@ -88,7 +84,6 @@ struct Session::Impl {
   void CommitChunk(std::span<const uint32_t> prompt);
   bool PromptDone(const Prompt& prompt) const { return cache.n_rows() == prompt.tokens.size(); }
   void TakeToken(Run& current, AdvanceResult& result);
-  void Compute(const Prompt& prompt, bool all_positions, std::vector<float>& out);
 
   std::shared_ptr<const Model> model;
   SessionPlan plan;
@@ -98,7 +93,8 @@ struct Session::Impl {
   Decoder decoder;
   AlignedArray<float> logits;  // [vocab_size]: of the last row
   std::vector<uint32_t> history;
-  std::optional<Run> run;
+  std::optional<Run> run;  // or forward
+  std::optional<ForwardRun> forward;
   FinishReason finish = FinishReason::kNone;  // of the last run
   RunStats stats;
   std::atomic<uint32_t> cancel{0};
@@ -138,6 +134,7 @@ void Session::Impl::CutTo(size_t n_tokens) {
 
 void Session::Impl::EndRun(FinishReason reason) {
   run.reset();
+  forward.reset();
   finish = reason;
 }
 
@@ -208,19 +205,6 @@ void Session::Impl::TakeToken(Run& current, AdvanceResult& result) {
   if (is_enough || cache.n_rows() == plan.n_ctx) EndRun(FinishReason::kLength);
 }
 
-void Session::Impl::Compute(const Prompt& prompt, bool all_positions, std::vector<float>& out) {
-  const LogitsOf wanted = all_positions ? LogitsOf::kAllRows : LogitsOf::kLastRow;
-  while (!PromptDone(prompt)) {
-    StartPromptChunk(prompt, wanted, out.data());
-    do {
-      if (cancel.exchange(0) != 0) {
-        throw Error(ErrorCode::kAborted, "the computation of logits was cancelled");
-      }
-    } while (decoder.Step());
-    CommitChunk(prompt.tokens);
-  }
-}
-
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options,
                  ThreadPool& pool)
     : impl_(std::make_unique<Impl>(std::move(model), options, pool)) {}
@@ -239,6 +223,7 @@ void Session::Begin(std::span<const uint32_t> tokens, const GenerateOptions& opt
   s.CutTo(run.prompt.n_reused);
   if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
   s.capture = std::move(capture);
+  s.forward.reset();
   s.run = std::move(run);
   s.finish = FinishReason::kNone;
   s.cancel.store(0);
@@ -297,7 +282,8 @@ AdvanceResult Session::Advance(double budget_ms) {
 }
 
 void Session::Cancel() {
-  if (impl_->run.has_value()) impl_->EndRun(FinishReason::kAborted);
+  const bool is_under_way = impl_->run.has_value() || impl_->forward.has_value();
+  if (is_under_way) impl_->EndRun(FinishReason::kAborted);
 }
 
 void Session::Truncate(size_t n_tokens) {
@@ -351,26 +337,58 @@ std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_po
 
 Session::Forward Session::Compute(std::span<const uint32_t> tokens, bool all_positions,
                                   const CaptureRequest* request) {
+  BeginForward(tokens, all_positions, request);
+  for (;;) {
+    if (std::optional<Forward> result = AdvanceForward()) return std::move(*result);
+  }
+}
+
+void Session::BeginForward(std::span<const uint32_t> tokens, bool all_positions,
+                           const CaptureRequest* request) {
   Impl& s = *impl_;
   CheckTokens(tokens, s.plan.n_ctx, s.vocab_size());
   CheckCapture(request, s.eviction);
   auto capture = MakePromptCapture(s.model->spec, request, tokens.size());
-  std::vector<float> out = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
-  Prompt prompt = s.Reuse(tokens, capture.get());
-  if (all_positions) prompt.n_reused = 0;  // the cache has no logits of earlier rows
+  ForwardRun forward = {{}, all_positions, {}};
+  forward.logits = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
+  forward.prompt = s.Reuse(tokens, capture.get());
+  if (all_positions) forward.prompt.n_reused = 0;  // the cache has no logits of earlier rows
   Cancel();
   s.finish = FinishReason::kNone;
-  s.CutTo(prompt.n_reused);
+  s.CutTo(forward.prompt.n_reused);
   if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
   s.capture = std::move(capture);
   s.cancel.store(0);
   s.stats = {};
   s.stats.n_prompt = tokens.size();
-  s.stats.n_prompt_reused = prompt.n_reused;
+  s.stats.n_prompt_reused = forward.prompt.n_reused;
+  s.forward = std::move(forward);
+}
+
+std::optional<Session::Forward> Session::AdvanceForward(double budget_ms) {
+  Impl& s = *impl_;
   const Stopwatch stopwatch;
-  s.Compute(prompt, all_positions, out);
-  s.stats.prefill_ms = stopwatch.ms();
-  return {std::move(out), std::move(s.capture)};
+  do {
+    if (!s.forward.has_value() || s.cancel.exchange(0) != 0) {
+      s.EndRun(FinishReason::kAborted);
+      throw Error(ErrorCode::kAborted, "the computation of logits was cancelled");
+    }
+    const Prompt& prompt = s.forward->prompt;
+    const LogitsOf wanted = s.forward->all_positions ? LogitsOf::kAllRows : LogitsOf::kLastRow;
+    if (!s.has_chunk) s.StartPromptChunk(prompt, wanted, s.forward->logits.data());
+    const Stopwatch step;
+    const bool has_more = s.decoder.Step();
+    s.pace.Stepped(step.ms());
+    if (has_more) continue;
+    s.pace.ChunkDone(s.n_chunk);
+    s.CommitChunk(prompt.tokens);
+    if (s.PromptDone(prompt)) break;
+  } while (stopwatch.ms() + s.pace.step_ms() / 2 < budget_ms);
+  s.stats.prefill_ms += stopwatch.ms();
+  if (!s.PromptDone(s.forward->prompt)) return std::nullopt;
+  Forward result = {std::move(s.forward->logits), std::move(s.capture)};
+  s.forward.reset();
+  return result;
 }
 
 std::atomic<uint32_t>& Session::cancel_flag() { return impl_->cancel; }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,9 +117,9 @@ class Session {
   // the session, and a run in progress, as they were.
   void Begin(std::span<const uint32_t> tokens, const GenerateOptions& options);
   // Works until a token or a prefill chunk is done, about budget_ms have passed (it can stop after
-  // any layer, and does at least one) or the run ends. Without a run it does nothing and reports
-  // how the last one ended. Throws Error(kInternal) if the model's numbers overflowed; the run has
-  // then ended and the cache is empty.
+  // any step of the decoder, and does at least one) or the run ends. Without a run it does nothing
+  // and reports how the last one ended. Throws Error(kInternal) if the model's numbers overflowed;
+  // the run has then ended and the cache is empty.
   AdvanceResult Advance(double budget_ms);
   // Ends the run; what is in the cache stays valid. The next Begin may reuse it.
   void Cancel();
@@ -150,8 +151,14 @@ class Session {
   };
   Forward Compute(std::span<const uint32_t> tokens, bool all_positions,
                   const CaptureRequest* capture);
+  // The same in pieces of about budget_ms: until AdvanceForward has the result. What ends a run
+  // ends it too; AdvanceForward throws Error(kAborted) then, and without BeginForward. What is in
+  // the cache by then stays valid.
+  void BeginForward(std::span<const uint32_t> tokens, bool all_positions,
+                    const CaptureRequest* capture);
+  std::optional<Forward> AdvanceForward(double budget_ms = std::numeric_limits<double>::infinity());
 
-  // Set to nonzero by another thread to end the run after the current layer (shared memory builds);
+  // Set to nonzero by another thread to end the run after the current step (shared memory builds);
   // Advance then reports kAborted and clears it.
   std::atomic<uint32_t>& cancel_flag();
 

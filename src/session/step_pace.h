@@ -1,12 +1,13 @@
-// How many tokens a chunk of a prompt has, so that one step (a layer) stays short enough for a stop
-// to be seen soon: a layer of a model with 1e9 parameters takes 130 ms for 64 tokens. The numbers
-// that are computed do not depend on it.
+// How many tokens a chunk of a prompt has, so that one step (a layer of a small model, a share of a
+// large one's) stays short enough for a stop to be seen soon. The numbers that are computed do not
+// depend on it.
 #ifndef HEADLIGHT_SESSION_STEP_PACE_H_
 #define HEADLIGHT_SESSION_STEP_PACE_H_
 
 #include <algorithm>
 #include <cstddef>
 
+#include "model/decoder_plan.h"
 #include "model/model_spec.h"
 
 namespace headlight {
@@ -19,7 +20,7 @@ class StepPace {
   static constexpr size_t kMinTokens = 8;
 
   StepPace(const ModelSpec& spec, size_t max_tokens)
-      : max_tokens_(max_tokens), n_tokens_(Clamp(kStepMs * kOpsPerMs / LayerOps(spec))) {}
+      : max_tokens_(max_tokens), n_tokens_(Clamp(kStepMs * kOpsPerMs / StepOps(spec))) {}
 
   size_t n_tokens() const { return n_tokens_; }
   // Of the step before the next.
@@ -40,14 +41,16 @@ class StepPace {
   // What the first chunk of a session goes by: one core without relaxed SIMD, some of it busy.
   static constexpr double kOpsPerMs = 40e6;
 
-  // Of one token in the largest layer, a multiply-add counted as two.
-  static double LayerOps(const ModelSpec& spec) {
+  // Of one token in the largest step, a multiply-add counted as two. Attention's first products are
+  // never cut, the others are.
+  static double StepOps(const ModelSpec& spec) {
     size_t most = 1;
     for (const LayerSpec& layer : spec.layers) {
       const HeadLayout& heads = layer.heads;
-      const size_t widths =
-          heads.q_width() + heads.k_width() + heads.v_width() + heads.out_width() + 3 * layer.d_ff;
-      most = std::max(most, widths * spec.d_model);
+      const size_t qkv = heads.q_width() + heads.k_width() + heads.v_width();
+      const size_t widths = qkv + heads.out_width() + 3 * layer.d_ff;
+      const size_t cut = std::min(widths * spec.d_model, 2 * kStepWeights);
+      most = std::max({most, qkv * spec.d_model, cut});
     }
     return 2.0 * static_cast<double>(most);
   }

@@ -17,11 +17,14 @@ ModelSpec SpecOf(size_t d_model, size_t d_ff, const HeadLayout& heads) {
 
 const ModelSpec kSmall = SpecOf(576, 1536, {9, 3, 64, 64});
 const ModelSpec kLarge = SpecOf(2048, 8192, {32, 8, 64, 64});
+// Attention's first products are one step however large they are.
+const ModelSpec kWide = SpecOf(8192, 8192, {64, 64, 128, 128});
 
-TEST_CASE("step_pace: a small model begins with whole chunks, a large one with the shortest") {
+TEST_CASE("step_pace: the largest step decides the first chunk: of a wide model the shortest") {
   CHECK(StepPace(kSmall, 64).n_tokens() == 64);
-  CHECK(StepPace(kLarge, 64).n_tokens() == StepPace::kMinTokens);
-  CHECK(StepPace(kLarge, 3).n_tokens() == 3);  // never more than the context
+  CHECK(StepPace(kLarge, 64).n_tokens() == 56);
+  CHECK(StepPace(kWide, 64).n_tokens() == StepPace::kMinTokens);
+  CHECK(StepPace(kWide, 3).n_tokens() == 3);  // never more than the context
   CHECK(StepPace(kSmall, 100).n_tokens() == 100);
 }
 

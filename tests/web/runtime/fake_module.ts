@@ -292,6 +292,7 @@ export class FakeSession implements Session {
   #left: number[] = [];
   #maxTokens = 0;
   #nPrompt = 0;
+  #nForwardRows = 0;
   #generated = 0;
   #running = false;
   constructor(module: FakeModule, options: SessionOptionsWire) {
@@ -356,13 +357,13 @@ export class FakeSession implements Session {
     this.#history = [...bytes];
     return this.module.give('restore', null);
   }
-  forward(
-    tokens: Uint32Array,
-    allPositions: boolean,
-  ): Result<{ logits: Float32Array; capture: null }> {
-    const nRows = allPositions ? tokens.length : 1;
-    const logits = new Float32Array(nRows * PIECES.length);
-    return this.module.give('forward', { logits, capture: null });
+  beginForward(tokens: Uint32Array, allPositions: boolean): Result<null> {
+    this.#nForwardRows = allPositions ? tokens.length : 1;
+    return this.module.give('forward', null);
+  }
+  advanceForward(): Result<{ logits: Float32Array; capture: null }> {
+    const logits = new Float32Array(this.#nForwardRows * PIECES.length);
+    return { value: { logits, capture: null } };
   }
   history(): Uint32Array {
     return Uint32Array.from(this.#history);

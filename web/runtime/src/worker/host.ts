@@ -12,6 +12,7 @@ import type {
 } from '../protocol.js';
 import { DEFAULT_RETRIES } from '../store/transfer.js';
 import type { WorkerEnvironment } from './environment.js';
+import { computeForward } from './forward.js';
 import { generate, neverStarted, type RunContext } from './generation.js';
 import { LabHost } from './lab_host.js';
 import { inspectModel, type LoadContext, loadModel } from './load_model.js';
@@ -214,9 +215,8 @@ export class WorkerHost {
       job.abort,
       async ({ wasm }) => {
         const { tokens, allPositions } = body;
-        const { logits, capture } = unwrap(
-          wasm.forward(tokens, allPositions, body.capture ?? null),
-        );
+        const call = { tokens, allPositions, capture: body.capture ?? null };
+        const { logits, capture } = await computeForward(wasm, call, this.#runContext(job));
         const nRows = allPositions ? tokens.length : 1;
         const trace = { vocabSize: logits.length / nRows, logits, nRows };
         return capture === null ? trace : { ...trace, capture };

@@ -13,6 +13,7 @@ import type {
   LayerCalibration,
   ModelCalibration,
 } from '../lab/model_calibration.js';
+import { computeForward } from './forward.js';
 import { encodeChat, lossTokens } from './lab_text.js';
 import type { ModelHost } from './model_host.js';
 import { unwrap } from './unwrap.js';
@@ -61,7 +62,9 @@ export class LabHost {
       case 'logits': {
         const session = this.#session(call.variant, call);
         try {
-          return { logits: unwrap(session.forward(call.tokens, false, null)).logits };
+          const wanted = { tokens: call.tokens, allPositions: false, capture: null };
+          const { logits } = await computeForward(session, wanted, context);
+          return { logits };
         } finally {
           session.delete();
         }

@@ -1,0 +1,32 @@
+// Logits without generation, in pieces, so that other requests and a stop come through.
+import type { Session } from '../../../../wasm/headlight.js';
+import type { Captured } from '../capture_types.js';
+import { AbortedError } from '../errors.js';
+import type { CaptureRequestWire } from '../protocol.js';
+import { unwrap } from './unwrap.js';
+
+/** As of generation.ts. */
+const ADVANCE_BUDGET_MS = 25;
+
+export interface ForwardCall {
+  tokens: Uint32Array;
+  allPositions: boolean;
+  capture: CaptureRequestWire | null;
+}
+
+/** Throws AbortedError when the signal has fired; the session is then ready for the next request. */
+export async function computeForward(
+  session: Session,
+  { tokens, allPositions, capture }: ForwardCall,
+  { signal, nextTurn }: { signal: AbortSignal; nextTurn(): Promise<void> },
+): Promise<{ logits: Float32Array; capture: Captured | null }> {
+  unwrap(session.beginForward(tokens, allPositions, capture));
+  for (;;) {
+    const done = unwrap(session.advanceForward(ADVANCE_BUDGET_MS));
+    if (done !== null) return done;
+    await nextTurn();
+    if (!signal.aborted) continue;
+    session.cancel();
+    throw new AbortedError();
+  }
+}
