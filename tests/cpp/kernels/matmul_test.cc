@@ -172,6 +172,39 @@ TEST_CASE("MatMul: plain families use f32 activations whatever the activation ty
   }
 }
 
+TEST_CASE("MatMul: the bands of a product write its bits, each its own rows") {
+  constexpr size_t kCols = 192, kTokens = 3;
+  constexpr float kUntouched = -12345.0f;
+  ThreadPool pool(1);
+  const auto x = test::RandomFloats(kTokens * kCols, 1.0f, 51);
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kF16}) {
+    for (const size_t n_rows : {size_t{5}, size_t{64}, size_t{131}, size_t{576}}) {
+      const auto bytes = test::RandomFileBytes(type, n_rows, kCols, Fill::kNormal, 52);
+      const auto packed = test::Pack(type, n_rows, kCols, bytes, ProbeDot().form);
+      const auto whole = Product(packed.matrix, x, kTokens, ActivationType::kInt8, pool);
+      // More bands than a small matrix has rows, too: the last ones are empty.
+      for (const size_t n_bands : {size_t{1}, size_t{2}, size_t{3}, size_t{7}}) {
+        Activations activations(kTokens, kCols, ActivationType::kInt8);
+        activations.Set(x.data(), kTokens, kCols, kCols);
+        std::vector<float> y(kTokens * n_rows, kUntouched);
+        size_t n_written = 0;
+        for (size_t i = 0; i < n_bands; ++i) {
+          std::vector<float> part(y.size(), kUntouched);
+          const MatMulJob job = BandOf({&packed.matrix, part.data(), n_rows}, {i, n_bands});
+          MatMul({&job, 1}, activations, pool);
+          for (size_t at = 0; at < y.size(); ++at) {
+            if (part[at] == kUntouched) continue;
+            y[at] = part[at];
+            ++n_written;
+          }
+        }
+        CHECK(n_written == y.size());
+        CHECK(SameBits(y, whole));
+      }
+    }
+  }
+}
+
 #if !defined(__EMSCRIPTEN__) || defined(__EMSCRIPTEN_PTHREADS__)
 TEST_CASE("MatMul: several jobs on several threads give the bits of each alone on one") {
   ThreadPool one(1);

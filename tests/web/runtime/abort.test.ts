@@ -93,3 +93,24 @@ describe('abort', () => {
     expect(max).toBeLessThan(4 * PROMISED_MS);
   });
 });
+
+it('forward: a stop ends the work itself, and the next request does not wait for the rest', async () => {
+  const path = await randomModel('large', LARGE, 'q4_0');
+  const engine = await Engine.load(path, { module: 'simd', threads: 1, nCtx: 512 });
+  rmSync(path);
+  const tokens = Array.from({ length: 160 }, (_, i) => 5 + (i % 900));
+  const next = () => engine.complete([5, 6, 7], { temperature: 0, maxTokens: 5 }).result();
+  const alone = await next();
+  const begin = performance.now();
+  await engine.forward(tokens, { logits: 'all' });
+  const wholeMs = performance.now() - begin;
+  const controller = new AbortController();
+  const stopped = engine.forward(tokens, { logits: 'all', signal: controller.signal });
+  setTimeout(() => controller.abort(), wholeMs / 20);
+  await expect(stopped).rejects.toMatchObject({ code: 'Aborted' });
+  const stoppedAt = performance.now();
+  expect((await next()).tokens).toEqual(alone.tokens);
+  // The whole would have taken 95 % of its time from there.
+  expect(performance.now() - stoppedAt).toBeLessThan(wholeMs / 2);
+  await engine.dispose();
+});
