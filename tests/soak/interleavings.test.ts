@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type * as Headlight from '../../web/runtime/src/index.js';
 import type { GenerateOptions } from '../../web/runtime/src/types.js';
+import { headlight } from '../web/built_package.js';
 import { randomSource } from '../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED, timeFor } from './plan.js';
 
-const entry = new URL('../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url));
-const { Engine } = (await import(entry.href)) as typeof Headlight;
+const { Engine } = headlight;
 type Engine = InstanceType<typeof Engine>;
 
 const SHARE = 0.25;

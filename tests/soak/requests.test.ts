@@ -2,12 +2,12 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import type * as Headlight from '../../web/runtime/src/index.js';
+import { headlight } from '../web/built_package.js';
 import { randomSource } from '../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED, timeFor } from './plan.js';
 
-const entry = new URL('../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url));
-const { Engine } = (await import(entry.href)) as typeof Headlight;
+const { Engine } = headlight;
 
 const SHARE = 0.15;
 const LEAST = isLong ? 2000 : 150;

@@ -1,7 +1,6 @@
 // Every family's tiny model in the plain module, beside what llama.cpp says (tests/families); the relaxed module does
 // the same in tests/browser/families.test.ts.
 import { afterAll, describe, expect, it } from 'vitest';
-import type * as Headlight from '../../../web/runtime/src/index.js';
 import {
   agreement,
   cacheTypes,
@@ -11,9 +10,9 @@ import {
   maxLogDifference,
 } from '../../families/agreement.js';
 import { makeFamily } from '../../families/make_family.mjs';
+import { headlight } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
-const { Engine } = (await import(entry.href)) as typeof Headlight;
+const { Engine } = headlight;
 
 describe.each(familyNames)('%s', (name) => {
   describe.each(cacheTypes)('%s cache', (cache) => {

@@ -1,18 +1,16 @@
 // Statements of the articles about a block, held against models that run: the lookup of embeddings, the residual stream,
 // what W_O does with one head, a fixed head at any length, the end of a table of positions, what latent attention caches.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOf } from '../../../web/pages/lab/hand/arithmetic.js';
 import type * as Package from '../../../web/runtime/src/index.js';
 import { readGguf } from '../../../web/runtime/src/lab/gguf_file.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
 import { makeFamily } from '../../families/make_family.mjs';
+import { headlight, headlightLab } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
-const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine } = (await import(entry.href)) as typeof Package;
-const { layoutCost, ModelLab, PLAIN, randomModel } = (await import(labEntry.href)) as typeof Lab;
+const { Engine } = headlight;
+const { layoutCost, ModelLab, PLAIN, randomModel } = headlightLab;
 
 const modelUrl = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
 const loadOptions = { module: 'simd', threads: 1 } as const;

@@ -1,29 +1,18 @@
 // Statements of the articles about heads that the lab can show and that are held nowhere else: slices and their packing, what a
 // head gives back, what W_O does, patterns as blends, pairs under a mask. Every number is the kernels' or the calculator's.
-import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { keyNotes } from '../../../web/pages/lab/bytes/notes.js';
 import { branchSentences, tensorRows } from '../../../web/pages/lab/bytes/tensors.js';
 import { rowsOf } from '../../../web/pages/lab/hand/arithmetic.js';
 import { normals, scoreDeviation } from '../../../web/pages/lab/hand/random.js';
 import { gapFacts, sevenTokens } from '../../../web/pages/lab/hand/seven_rows.js';
-import type * as Lab from '../../../web/runtime/src/lab/index.js';
 import {
   concurrency,
   layoutCost,
   layoutPreset,
   type ModelShape,
 } from '../../../web/runtime/src/lab/public.js';
-
-const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { HeadLab } = (await import(entry.href)) as typeof Lab;
-
-let lab: Lab.HeadLab;
-beforeAll(async () => {
-  lab = await HeadLab.start({ module: 'simd' });
-});
-afterAll(() => lab?.dispose());
+import { lab } from './started_lab.js';
 
 function shapeOf(preset: string, row: number): ModelShape {
   const found = layoutPreset(preset).rows[row];

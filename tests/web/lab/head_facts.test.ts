@@ -1,21 +1,10 @@
 // What the articles say that heads are, held against the package's kernels through HeadLab: weights are shares, a head is a
 // slice, slices never interact, widths of values do not touch the weights.
-import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { flat, matmul, rowsOf, softmax } from '../../../web/pages/lab/hand/arithmetic.js';
 import { normals } from '../../../web/pages/lab/hand/random.js';
-import type * as Lab from '../../../web/runtime/src/lab/index.js';
 import { layoutCost, PLAIN } from '../../../web/runtime/src/lab/public.js';
-
-const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { HeadLab } = (await import(entry.href)) as typeof Lab;
-
-let lab: Lab.HeadLab;
-beforeAll(async () => {
-  lab = await HeadLab.start({ module: 'simd' });
-});
-afterAll(() => lab?.dispose());
+import { lab } from './started_lab.js';
 
 interface Layout {
   nQHeads: number;

@@ -1,16 +1,14 @@
 // The lab over the default model: edits and what they cost, undo, export, calibration, spectra, a block's tensors. The edits'
 // arithmetic is tested in tests/cpp/lab; here is what a user of headlight-wasm/lab gets.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as Package from '../../../web/runtime/src/index.js';
 import { readGguf } from '../../../web/runtime/src/lab/gguf_file.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
+import { headlight, headlightLab } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
-const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine } = (await import(entry.href)) as typeof Package;
-const { ModelLab, sampleDialogues, sampleQuestions } = (await import(labEntry.href)) as typeof Lab;
+const { Engine } = headlight;
+const { ModelLab, sampleDialogues, sampleQuestions } = headlightLab;
 
 const modelUrl = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
 const file = new Uint8Array(readFileSync(modelUrl));

@@ -1,17 +1,11 @@
 // Whole models of any layout with random weights, the eight phases of a block, and how a layout is cut down to what a tab can run.
-import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { fitted } from '../../../web/pages/lab/run/run_models.js';
-import type * as Package from '../../../web/runtime/src/index.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
+import { headlight, headlightLab } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
-const labEntry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine } = (await import(entry.href)) as typeof Package;
-const { layoutPreset, ModelLab, PLAIN, randomModel, randomModelBytes } = (await import(
-  labEntry.href
-)) as typeof Lab;
+const { Engine } = headlight;
+const { layoutPreset, ModelLab, PLAIN, randomModel, randomModelBytes } = headlightLab;
 
 const shape: Lab.ModelShape = {
   ...PLAIN,

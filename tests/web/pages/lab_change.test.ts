@@ -1,7 +1,6 @@
 // The lab's sections on the loaded model, without a browser: the edit in the address, before and after, stable ranks, the eight
 // phases, whole random models, and the toy of a fixed replacement over 20 seeds by the package's kernels.
-import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   describe as describeEdit,
   isNothing,
@@ -23,11 +22,7 @@ import {
   rankSentence,
   stableRank,
 } from '../../../web/pages/lab/weights/rank_findings.js';
-import type * as Lab from '../../../web/runtime/src/lab/index.js';
-
-const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { HeadLab } = (await import(entry.href)) as typeof Lab;
+import { lab } from '../lab/started_lab.js';
 
 describe('the edit in the address', () => {
   const roundTrip = (search: string) => {
@@ -135,12 +130,6 @@ describe('stable rank', () => {
 });
 
 describe('the toy of a fixed replacement, by the kernels', () => {
-  let lab: Lab.HeadLab;
-  beforeAll(async () => {
-    lab = await HeadLab.start({ module: 'simd' });
-  });
-  afterAll(() => lab?.dispose());
-
   test('previous-token head: mean spread 0.032, mean error 0.0233 over 20 seeds', async () => {
     const results = [];
     for (let seed = 0; seed < toySeeds; seed++)

@@ -1,7 +1,6 @@
 // The numbers of the lab's section "One head by hand", in double precision and by the package's kernels: what the articles
 // print, exactly.
-import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   brief,
   dotText,
@@ -33,17 +32,10 @@ import {
   type Inputs,
 } from '../../../web/pages/lab/hand/three_steps.js';
 import { headsArticle, slices } from '../../../web/pages/lab/hand/two_heads.js';
-import type * as Lab from '../../../web/runtime/src/lab/index.js';
+import { headlightLab } from '../built_package.js';
+import { lab } from '../lab/started_lab.js';
 
-const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { HeadLab } = (await import(entry.href)) as typeof Lab;
-
-let lab: Lab.HeadLab;
-beforeAll(async () => {
-  lab = await HeadLab.start({ module: 'simd' });
-});
-afterAll(() => lab?.dispose());
+const { HeadLab } = headlightLab;
 
 const inputs: Inputs = { ...articleMatrices, isScaled: true, isCausal: true };
 const rounded = (values: readonly number[], digits = 4) =>

@@ -1,6 +1,5 @@
 // "Run it in this tab": what is measured, how layouts take turns, and what is said of the winner.
-import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   nRounds,
   promptTokens,
@@ -11,11 +10,7 @@ import {
   tryLayouts,
   winner,
 } from '../../../web/pages/lab/bytes/try_layout.js';
-import type * as Lab from '../../../web/runtime/src/lab/index.js';
-
-const entry = new URL('../../../web/runtime/dist/lab/node.js', import.meta.url);
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { HeadLab } = (await import(entry.href)) as typeof Lab;
+import { lab } from '../lab/started_lab.js';
 
 const layouts = [
   { label: 'a', widths: { nQHeads: 4, nKvHeads: 2, dQk: 48, dV: 64 } },
@@ -24,12 +19,6 @@ const layouts = [
 const never = new AbortController().signal;
 
 describe('with the kernels', () => {
-  let lab: Lab.HeadLab;
-  beforeAll(async () => {
-    lab = await HeadLab.start({ module: 'simd' });
-  });
-  afterAll(() => lab?.dispose());
-
   test('every layout in every cache format: bytes, times, and errors that grow as bits shrink', async () => {
     const { nKv, rows } = await tryLayouts({
       layouts,

@@ -2,9 +2,9 @@
 // was before the call.
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type * as Headlight from '../../../web/runtime/src/index.js';
 import type { LoadOptions } from '../../../web/runtime/src/types.js';
 import { isLong, report, SEED } from '../../soak/plan.js';
+import { headlight } from '../built_package.js';
 import { randomSource } from '../text/vocabularies.js';
 import {
   type AbortPlan,
@@ -16,8 +16,7 @@ import {
 } from './abort_latency.js';
 import { randomModel, type Shape } from './random_model.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
-const { Engine } = (await import(entry.href)) as typeof Headlight;
+const { Engine } = headlight;
 
 const RUNS = isLong ? 100 : 8;
 /** On a core of its own. */

@@ -1,17 +1,15 @@
 // Fewer keys than tokens, through the built package: no difference while everything fits, memory as planned, streams past the
 // model's context, and errors that name the option.
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type * as Headlight from '../../../web/runtime/src/index.js';
+import { headlight } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../../examples/models/default-q8_0.gguf', import.meta.url));
 const CONTEXT = 512; // of the model
 const TEXT = 'My cat is called Milo and I live in Torun. '.repeat(6);
 
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine, inspectModel } = (await import(entry.href)) as typeof Headlight;
+const { Engine, inspectModel } = headlight;
 
 /** What a session says, token by token with its logprobs. */
 async function answer(eviction: Headlight.Eviction | undefined, nCtx: number, maxTokens: number) {

@@ -1,16 +1,13 @@
 // The int8 cache through the built package: bytes as planned, the same bits from both kernels, the same answers.
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type * as Headlight from '../../../web/runtime/src/index.js';
+import { headlight } from '../built_package.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../../examples/models/default-q8_0.gguf', import.meta.url));
 const QUESTION = [{ role: 'user', content: 'Who are you?' }];
 const GREEDY = { temperature: 0, maxTokens: 12 };
 
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine, inspectModel, attend } = (await import(entry.href)) as typeof Headlight;
+const { Engine, inspectModel, attend } = headlight;
 
 describe('the int8 cache', () => {
   it('has the planned bytes and answers as the f32 cache does', async () => {

@@ -1,24 +1,20 @@
 // The built package in Node with the real modules and the default model: what a user's program sees.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type * as Headlight from '../../../web/runtime/src/index.js';
+import { headlight, packageEntry } from '../built_package.js';
 import { hideKey, splitGguf } from '../gguf_edit.js';
 import { chunksOf } from './runs.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const modelUrl = new URL('../../../examples/models/default-q8_0.gguf', import.meta.url);
 const model = fileURLToPath(modelUrl);
 const QUESTION = [{ role: 'user', content: 'Who are you?' }];
 const ANSWER = /^I am a tiny language model/;
 const GREEDY = { temperature: 0, maxTokens: 12 };
 
-if (!existsSync(entry)) throw new Error('the package is not built: run `npm run build`');
-const { Engine, inspectModel, attend, HeadlightError } = (await import(
-  entry.href
-)) as typeof Headlight;
+const { Engine, inspectModel, attend, HeadlightError } = headlight;
 
 describe('an engine', () => {
   let engine: InstanceType<typeof Engine>;
@@ -279,7 +275,7 @@ describe('loading', () => {
 
   it('a process ends by itself when its calls are done, without dispose', async () => {
     const { execFileSync } = await import('node:child_process');
-    const program = `import { Engine } from '${entry.href}';
+    const program = `import { Engine } from '${packageEntry.href}';
       const engine = await Engine.load(${JSON.stringify(model)}, { threads: 2 });
       console.log((await engine.complete('Once', { maxTokens: 1 }).result()).finishReason);`;
     const args = ['--input-type=module', '-e', program];

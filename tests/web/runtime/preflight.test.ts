@@ -2,13 +2,12 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type * as Headlight from '../../../web/runtime/src/index.js';
+import { headlight } from '../built_package.js';
 import { FaultServer } from '../store/fault_server.js';
 import { randomModel, SMALL } from './random_model.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../../examples/models/default-q8_0.gguf', import.meta.url));
-const { Engine } = (await import(entry.href)) as typeof Headlight;
+const { Engine } = headlight;
 
 /** 64 KiB of cache a token: 1 GiB for its context, 4 GiB and more with longer keys. */
 const WIDE = { ...SMALL, layers: 4, kv: 32, heads: 32, dqk: 256, dv: 256 };

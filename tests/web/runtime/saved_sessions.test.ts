@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type * as Headlight from '../../../web/runtime/src/index.js';
+import { headlight } from '../built_package.js';
 import { hideKey } from '../gguf_edit.js';
 import { chunksOf } from './runs.js';
 
-const entry = new URL('../../../web/runtime/dist/node.js', import.meta.url);
 const model = fileURLToPath(new URL('../../../examples/models/default-q8_0.gguf', import.meta.url));
-const { Engine, sessionStore } = (await import(entry.href)) as typeof Headlight;
+const { Engine, sessionStore } = headlight;
 
 const ONE_THREAD = { threads: 1, module: 'simd' } as const;
 const GREEDY = { temperature: 0, logprobs: 2, ignoreEndOfGeneration: true };
