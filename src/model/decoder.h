@@ -181,7 +181,7 @@ class Decoder {
     float weight = 0.0f;
   };
   // One expert of all, in order; what they add is in h after the last. Whether a row chose it.
-  bool Experts(size_t layer, size_t first_row, MatMulBand expert) noexcept;
+  bool Experts(size_t layer, size_t first_row, uint32_t expert) noexcept;
   void ChooseExperts(size_t layer, size_t row) noexcept;
   bool RunExpert(size_t layer, uint32_t expert, Rows input, size_t first_row) noexcept;
   void RunSharedExpert(size_t layer, Rows input, size_t first_row) noexcept;

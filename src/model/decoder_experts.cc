@@ -73,18 +73,18 @@ void Decoder::ChooseExperts(size_t layer, size_t row) noexcept {
 }
 
 // The router of all rows, then the experts one by one, then the one that all share.
-bool Decoder::Experts(size_t layer, size_t first_row, MatMulBand expert) noexcept {
+bool Decoder::Experts(size_t layer, size_t first_row, uint32_t expert) noexcept {
   const size_t d_model = model_.spec.d_model;
   const Rows input = FeedForwardInput(layer);
-  if (expert.is_first()) {
+  if (expert == 0) {
     Multiply(model_.layers[layer].w_router, input, d_model, router_, first_row);
     ForRows(first_row, [&](size_t row) {
       ChooseExperts(layer, row);
       std::fill_n(expert_sum_.at(row), d_model, 0.0f);
     });
   }
-  const bool is_chosen = RunExpert(layer, static_cast<uint32_t>(expert.i), input, first_row);
-  if (!expert.is_last()) return is_chosen;
+  const bool is_chosen = RunExpert(layer, expert, input, first_row);
+  if (expert + 1 < model_.spec.layers[layer].experts.n) return is_chosen;
   if (model_.layers[layer].w_shared_up.data != nullptr) RunSharedExpert(layer, input, first_row);
   ForRows(first_row, [&](size_t row) { std::copy_n(expert_sum_.at(row), d_model, h_.at(row)); });
   return is_chosen;

@@ -102,10 +102,8 @@ size_t Decoder::DensePart(size_t layer) noexcept {
 size_t Decoder::ExpertsPart(size_t layer) noexcept {
   const size_t first_row = FirstRowAfterCache(layer);
   const ExpertsSpec& spec = model_.spec.layers[layer].experts;
-  const MatMulBand expert = {band_, spec.n};
-  const bool is_chosen = Experts(layer, first_row, expert);
-  ++band_;
-  if (expert.is_last()) Leave(layer, first_row);
+  const bool is_chosen = Experts(layer, first_row, static_cast<uint32_t>(band_));
+  if (++band_ == spec.n) Leave(layer, first_row);
   return is_chosen ? 3 * spec.d_ff * model_.spec.d_model : 0;
 }
 
@@ -114,7 +112,7 @@ size_t Decoder::HeadPart() noexcept {
   const MatMulBand band = {band_, NBands(n_weights)};
   RunHead({logits_of_ == LogitsOf::kLastRow ? n_tokens_ - 1 : 0, n_tokens_}, logits_, band);
   ++band_;
-  if (band.is_last()) part_ = LayerPart::kNone;
+  if (band.is_last()) Enter(LayerPart::kNone);
   return n_weights / band.n;
 }
 

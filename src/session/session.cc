@@ -79,9 +79,15 @@ struct Session::Impl {
   Prompt Reuse(std::span<const uint32_t> tokens, const ForwardCapture* for_capture) const;
   void CutTo(size_t n_tokens);
   void EndRun(FinishReason reason);
+  void Restart(const Prompt& prompt, std::unique_ptr<ForwardCapture> prompt_capture);
   void StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk, float* chunk_logits);
   void StartStep();
+  bool StepChunk(std::span<const uint32_t> prompt);
   void CommitChunk(std::span<const uint32_t> prompt);
+  // For another step: one that would end long after the budget is not begun.
+  bool HasTime(const Stopwatch& stopwatch, double budget_ms) const {
+    return stopwatch.ms() + pace.step_ms() / 2 < budget_ms;
+  }
   bool PromptDone(const Prompt& prompt) const { return cache.n_rows() == prompt.tokens.size(); }
   void TakeToken(Run& current, AdvanceResult& result);
 
@@ -123,8 +129,7 @@ Prompt Session::Impl::Reuse(std::span<const uint32_t> tokens,
   return prompt;
 }
 
-// Every run begins here, so an unfinished chunk of the one before is forgotten: its rows were never
-// live.
+// An unfinished chunk is forgotten: its rows were never live.
 void Session::Impl::CutTo(size_t n_tokens) {
   has_chunk = false;
   capture.reset();
@@ -136,6 +141,18 @@ void Session::Impl::EndRun(FinishReason reason) {
   run.reset();
   forward.reset();
   finish = reason;
+}
+
+// Whatever was under way ends, and the prompt is next.
+void Session::Impl::Restart(const Prompt& prompt, std::unique_ptr<ForwardCapture> prompt_capture) {
+  EndRun(FinishReason::kNone);
+  CutTo(prompt.n_reused);
+  if (eviction.policy == EvictionPolicy::kSnapKv) cache.ClearMass();
+  capture = std::move(prompt_capture);
+  cancel.store(0);
+  stats = {};
+  stats.n_prompt = prompt.tokens.size();
+  stats.n_prompt_reused = prompt.n_reused;
 }
 
 void Session::Impl::StartPromptChunk(const Prompt& prompt, LogitsOf last_chunk,
@@ -174,6 +191,17 @@ void Session::Impl::StartStep() {
   n_chunk = 1;
   has_chunk = true;
   decoder.Start(chunk, cache);
+}
+
+// A step of the chunk at work, and what follows its last; whether that was it. prompt: as below.
+bool Session::Impl::StepChunk(std::span<const uint32_t> prompt) {
+  const Stopwatch stopwatch;
+  const bool has_more = decoder.Step();
+  pace.Stepped(stopwatch.ms());
+  if (has_more) return false;
+  if (!prompt.empty()) pace.ChunkDone(n_chunk);
+  CommitChunk(prompt);
+  return true;
 }
 
 // Makes the chunk's rows live. prompt: the tokens that join the history, empty for a step, whose
@@ -220,16 +248,8 @@ void Session::Begin(std::span<const uint32_t> tokens, const GenerateOptions& opt
   CheckCapture(run.capture(), s.eviction);
   auto capture = MakePromptCapture(s.model->spec, run.capture(), tokens.size());
   run.prompt = s.Reuse(tokens, capture.get());
-  s.CutTo(run.prompt.n_reused);
-  if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
-  s.capture = std::move(capture);
-  s.forward.reset();
+  s.Restart(run.prompt, std::move(capture));
   s.run = std::move(run);
-  s.finish = FinishReason::kNone;
-  s.cancel.store(0);
-  s.stats = {};
-  s.stats.n_prompt = tokens.size();
-  s.stats.n_prompt_reused = s.run->prompt.n_reused;
 }
 
 AdvanceResult Session::Advance(double budget_ms) {
@@ -247,13 +267,8 @@ AdvanceResult Session::Advance(double budget_ms) {
         }
         if (!s.has_chunk && is_decoding) s.StartStep();
         if (!s.has_chunk) s.StartPromptChunk(s.run->prompt, LogitsOf::kLastRow, s.logits.data());
-        const Stopwatch step;
-        const bool has_more = s.decoder.Step();
-        s.pace.Stepped(step.ms());
-        if (has_more) continue;
-        chunk_done = true;
-        if (!is_decoding) s.pace.ChunkDone(s.n_chunk);
-        s.CommitChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
+        chunk_done = s.StepChunk(is_decoding ? std::span<const uint32_t>() : s.run->prompt.tokens);
+        if (!chunk_done) continue;
         if (is_decoding) ++s.stats.n_decode_steps;
         s.run->is_decoding = is_decoding || s.PromptDone(s.run->prompt);
         if (s.run->is_decoding) {
@@ -264,8 +279,7 @@ AdvanceResult Session::Advance(double budget_ms) {
           (is_decoding ? s.stats.decode_stages : s.stats.prefill_stages)[Stage::kSampling] +=
               sampling.ms();
         }
-        // A step that would end long after the budget is not begun.
-      } while (!chunk_done && stopwatch.ms() + s.pace.step_ms() / 2 < budget_ms);
+      } while (!chunk_done && s.HasTime(stopwatch, budget_ms));
     } catch (...) {
       // The rows may hold what made the logits unusable.
       s.EndRun(FinishReason::kAborted);
@@ -338,9 +352,7 @@ std::vector<float> Session::Logits(std::span<const uint32_t> tokens, bool all_po
 Session::Forward Session::Compute(std::span<const uint32_t> tokens, bool all_positions,
                                   const CaptureRequest* request) {
   BeginForward(tokens, all_positions, request);
-  for (;;) {
-    if (std::optional<Forward> result = AdvanceForward()) return std::move(*result);
-  }
+  return AdvanceForward().value();
 }
 
 void Session::BeginForward(std::span<const uint32_t> tokens, bool all_positions,
@@ -353,15 +365,7 @@ void Session::BeginForward(std::span<const uint32_t> tokens, bool all_positions,
   forward.logits = MakeLogits(all_positions ? tokens.size() : 1, s.vocab_size());
   forward.prompt = s.Reuse(tokens, capture.get());
   if (all_positions) forward.prompt.n_reused = 0;  // the cache has no logits of earlier rows
-  Cancel();
-  s.finish = FinishReason::kNone;
-  s.CutTo(forward.prompt.n_reused);
-  if (s.eviction.policy == EvictionPolicy::kSnapKv) s.cache.ClearMass();
-  s.capture = std::move(capture);
-  s.cancel.store(0);
-  s.stats = {};
-  s.stats.n_prompt = tokens.size();
-  s.stats.n_prompt_reused = forward.prompt.n_reused;
+  s.Restart(forward.prompt, std::move(capture));
   s.forward = std::move(forward);
 }
 
@@ -376,14 +380,8 @@ std::optional<Session::Forward> Session::AdvanceForward(double budget_ms) {
     const Prompt& prompt = s.forward->prompt;
     const LogitsOf wanted = s.forward->all_positions ? LogitsOf::kAllRows : LogitsOf::kLastRow;
     if (!s.has_chunk) s.StartPromptChunk(prompt, wanted, s.forward->logits.data());
-    const Stopwatch step;
-    const bool has_more = s.decoder.Step();
-    s.pace.Stepped(step.ms());
-    if (has_more) continue;
-    s.pace.ChunkDone(s.n_chunk);
-    s.CommitChunk(prompt.tokens);
-    if (s.PromptDone(prompt)) break;
-  } while (stopwatch.ms() + s.pace.step_ms() / 2 < budget_ms);
+    if (s.StepChunk(prompt.tokens) && s.PromptDone(prompt)) break;
+  } while (s.HasTime(stopwatch, budget_ms));
   s.stats.prefill_ms += stopwatch.ms();
   if (!s.PromptDone(s.forward->prompt)) return std::nullopt;
   Forward result = {std::move(s.forward->logits), std::move(s.capture)};

@@ -7,6 +7,7 @@
 
 #include "model/decode_all.h"
 #include "oracle/test_model.h"
+#include "support.h"
 
 namespace headlight {
 namespace {
@@ -42,14 +43,14 @@ size_t CountSteps(const Model& model, size_t n_tokens, LogitsOf logits_of) {
   return n_steps;
 }
 
-void CheckBits(const Model& model, std::vector<size_t> threads) {
+void CheckBits(const Model& model) {
   const std::vector<uint32_t> tokens = RandomTokens(5, model.spec.vocab_size, 2);
   DecodeSetup setup;
   setup.activations = ActivationType::kInt8;
   setup.chunk = 1;
   const std::vector<float> one_by_one = DecodeAll(model, tokens, setup);
   setup.chunk = tokens.size();
-  for (const size_t n_threads : threads) {
+  for (const size_t n_threads : {size_t{1}, testing::ThreadsHere(3)}) {
     CAPTURE(n_threads);
     setup.n_threads = n_threads;
     const std::vector<float> whole = DecodeAll(model, tokens, setup);
@@ -57,26 +58,18 @@ void CheckBits(const Model& model, std::vector<size_t> threads) {
   }
 }
 
-std::vector<size_t> ThreadCounts() {
-#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
-  return {1};
-#else
-  return {1, 3};
-#endif
-}
-
 TEST_CASE("decoder: a large layer and a large head are several steps, of the same bits") {
   const TestModel test = MakeTestModel(LargeSpec(), TensorType::kQ4_0, 3);
   CHECK(CountSteps(*test.model, 3, LogitsOf::kAllRows) == 3 + 2);
   CHECK(CountSteps(*test.model, 3, LogitsOf::kLastRow) == 3 + 1);
   CHECK(CountSteps(*test.model, 1, LogitsOf::kLastRow) == 1 + 1);
-  CheckBits(*test.model, ThreadCounts());
+  CheckBits(*test.model);
 }
 
 TEST_CASE("decoder: large experts are a step each, of the same bits") {
   const TestModel test = MakeTestModel(LargeExpertsSpec(), TensorType::kQ4_0, 4);
   CHECK(CountSteps(*test.model, 8, LogitsOf::kAllRows) == 3 + 1);
-  CheckBits(*test.model, ThreadCounts());
+  CheckBits(*test.model);
 }
 
 }  // namespace

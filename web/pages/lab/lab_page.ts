@@ -16,7 +16,7 @@ import { RunSection } from './run/run_section.js';
 import { pageState } from './url_state.js';
 import { WeightsSection } from './weights/weights_section.js';
 
-const kReadingMs = 5000;
+const readingMs = 5000;
 
 export class LabPage {
   #toast = new Toast(byId('toast', HTMLElement));
@@ -63,7 +63,7 @@ export class LabPage {
   #showFailure(message: string): void {
     const at = performance.now();
     this.#failures = this.#failures.filter(
-      (earlier) => at - earlier.at < kReadingMs && earlier.message !== message,
+      (earlier) => at - earlier.at < readingMs && earlier.message !== message,
     );
     this.#failures.push({ message, at });
     this.#toast.show(this.#failures.map((failure) => failure.message).join(' · '));

@@ -1,5 +1,4 @@
 // What the lab asks the worker for, beside protocol.ts: one request type, told apart by `op`. Variant 0 is the loaded model.
-
 import type { CacheType, ChatMessage, LayerInfo } from '../types.js';
 import type { ModelCalibration } from './model_calibration.js';
 import type { AttentionTensorWire, BlockTraceWire, ModelEditWire } from './wire.js';

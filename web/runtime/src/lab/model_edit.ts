@@ -1,6 +1,5 @@
 // What a user says about a change of the loaded model, and what the module is told. Counting and checking only: the edits
 // are the module's (src/lab/model_edit.h).
-
 import { badOption, integer } from '../options.js';
 import type { LayerInfo } from '../types.js';
 import type { HeadCalibration, ModelCalibration } from './model_calibration.js';

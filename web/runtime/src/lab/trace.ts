@@ -1,5 +1,4 @@
 // A block, tensor by tensor: names, shapes and phases for what the module's trace counts.
-
 import type { LayerInfo } from '../types.js';
 import type { BlockTraceWire } from './wire.js';
 

@@ -3,10 +3,8 @@ import type { Session } from '../../../../wasm/headlight.js';
 import type { Captured } from '../capture_types.js';
 import { AbortedError } from '../errors.js';
 import type { CaptureRequestWire } from '../protocol.js';
+import { ADVANCE_BUDGET_MS, type RunContext } from './generation.js';
 import { unwrap } from './unwrap.js';
-
-/** As of generation.ts. */
-const ADVANCE_BUDGET_MS = 25;
 
 export interface ForwardCall {
   tokens: Uint32Array;
@@ -18,7 +16,7 @@ export interface ForwardCall {
 export async function computeForward(
   session: Session,
   { tokens, allPositions, capture }: ForwardCall,
-  { signal, nextTurn }: { signal: AbortSignal; nextTurn(): Promise<void> },
+  { signal, nextTurn }: Pick<RunContext, 'signal' | 'nextTurn'>,
 ): Promise<{ logits: Float32Array; capture: Captured | null }> {
   unwrap(session.beginForward(tokens, allPositions, capture));
   for (;;) {

@@ -15,7 +15,7 @@ import type { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
 
 /** Two frames of a 60 Hz display less some margin: a page that waits for progress stays smooth. */
-const ADVANCE_BUDGET_MS = 25;
+export const ADVANCE_BUDGET_MS = 25;
 
 /** What a request under way can do besides computing. */
 export interface RunContext {

@@ -14,6 +14,7 @@ import type {
   ModelCalibration,
 } from '../lab/model_calibration.js';
 import { computeForward } from './forward.js';
+import { ADVANCE_BUDGET_MS } from './generation.js';
 import { encodeChat, lossTokens } from './lab_text.js';
 import type { ModelHost } from './model_host.js';
 import { unwrap } from './unwrap.js';
@@ -25,8 +26,6 @@ export interface LabContext {
 }
 
 const ORIGINAL = 0;
-/** Two frames of a 60 Hz display less some margin, as in generation.ts. */
-const ADVANCE_BUDGET_MS = 25;
 
 export class LabHost {
   readonly #host: ModelHost;
