@@ -3,28 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/tensor_table.h"
 #include "oracle/oracle_ops.h"
 #include "oracle/oracle_patterns.h"
-#include "quant/packed.h"
+#include "oracle/oracle_watch.h"
 
 namespace headlight {
 namespace {
 
 using namespace oracle;
 using Role = TensorRole;
-
-Matrix Decode(const PackedMatrix& packed) {
-  Matrix matrix;
-  matrix.n_rows = packed.shape.n_rows;
-  matrix.n_cols = packed.shape.n_cols;
-  std::vector<float> row(matrix.n_cols);
-  for (size_t i = 0; i < matrix.n_rows; ++i) {
-    DecodeRow(packed, i, row.data());
-    matrix.values.insert(matrix.values.end(), row.begin(), row.end());
-  }
-  return matrix;
-}
 
 // One layer of a model, or the whole of it but the layers, with what its formulas need at hand.
 class Part {
@@ -64,6 +51,8 @@ struct Attention {
   size_t n_ctx;
   const std::vector<OracleFixedHead>& fixed;
   std::vector<Vector> keys, values;
+  OracleKept* kept = nullptr;  // null: every key
+  std::vector<OracleRow>* seen = nullptr;
 };
 
 // QK-norm of all heads.
@@ -105,6 +94,7 @@ Vector WeightsOf(const Attention& a, const Vector& q, size_t h) {
   double sum = 0.0;
   for (size_t t = 0; t <= pos; ++t) {
     if (layer.window != 0 && pos - t >= layer.window && t >= layer.n_sinks) continue;
+    if (a.kept != nullptr && !a.kept->Has(kv_head, t)) continue;
     double score = 0.0;
     for (size_t i = 0; i < d; ++i) score += q[h * d + i] * a.keys[t][kv_head * d + i];
     score *= static_cast<double>(layer.attention_scale);
@@ -165,7 +155,7 @@ Vector AttendLatent(Attention& a, const Vector& h) {
   a.values.push_back(values);
   LayerSpec plain = a.layer;
   plain.heads = {n_heads, n_heads, d_qk, latent.d_v};
-  const Attention expanded{plain, a.part, a.n_ctx, a.fixed, a.keys, a.values};
+  const Attention expanded{plain, a.part, a.n_ctx, a.fixed, a.keys, a.values, nullptr, nullptr};
   Vector out(n_heads * latent.d_v, 0.0);
   for (size_t head = 0; head < n_heads; ++head) {
     const Vector weights = WeightsOf(expanded, q, head);
@@ -193,10 +183,14 @@ Vector Attend(Attention& a, const Vector& h) {
   a.keys.push_back(k);
   a.values.push_back(Project(a, Role::kV, Role::kVBias, h));
   Vector out(heads.out_width(), 0.0);
+  OracleRow row;
   for (size_t head = 0; head < heads.n_q_heads; ++head) {
     const size_t kv_head = head / (heads.n_q_heads / heads.n_kv_heads);
-    Blend(a, WeightsOf(a, q, head), kv_head, out.data() + head * heads.d_v);
+    row.weights.push_back(WeightsOf(a, q, head));
+    Blend(a, row.weights[head], kv_head, out.data() + head * heads.d_v);
+    if (a.kept != nullptr) a.kept->Add(kv_head, row.weights[head]);
   }
+  if (a.kept != nullptr) a.kept->Done(pos + 1);
   BlendFixedHeads(a, out);
   for (const Role role : {Role::kAttentionGate, Role::kHeadGate}) {
     if (!a.part.Has(role)) continue;
@@ -205,6 +199,8 @@ Vector Attend(Attention& a, const Vector& h) {
       out[i] /= 1.0 + std::exp(-gate[role == Role::kHeadGate ? i / heads.d_v : i]);
     }
   }
+  row.heads = out;
+  a.seen->push_back(std::move(row));
   Vector y = a.part.Times(Role::kAttentionOutput, out);
   a.part.AddBias(Role::kAttentionOutputBias, y);
   return a.part.Normed(Role::kAttentionPostNorm, Role::kAttentionPostNorm, y);
@@ -297,12 +293,11 @@ void AddScaled(const Vector& y, float scale, Vector& x) {
 }
 
 // One layer over all rows of the residual stream.
-void RunLayer(const LayerSpec& layer, const Part& part, size_t n_ctx,
-              const std::vector<OracleFixedHead>& fixed, std::vector<Vector>& rows) {
+void RunLayer(const Part& part, Attention attention, std::vector<Vector>& rows) {
+  const LayerSpec& layer = attention.layer;
   const bool has_feed_forward = layer.feed_forward != FeedForwardKind::kNone;
   const bool has_norm = part.Has(Role::kFeedForwardNorm) || part.Has(Role::kNormBetween);
   const Role norm = part.Has(Role::kNormBetween) ? Role::kNormBetween : Role::kFeedForwardNorm;
-  Attention attention{layer, part, n_ctx, fixed, {}, {}};
   for (Vector& x : rows) {
     const Vector h = part.Normed(Role::kAttentionNorm, Role::kAttentionNormBias, x);
     const Vector input = x;
@@ -312,6 +307,16 @@ void RunLayer(const LayerSpec& layer, const Part& part, size_t n_ctx,
     const Vector g = part.Normed(norm, Role::kFeedForwardNormBias, source);
     AddScaled(FeedForward(layer, part, g), layer.residual_scale, x);
   }
+}
+
+Vector NormsOf(const std::vector<Vector>& rows) {
+  Vector norms;
+  for (const Vector& x : rows) {
+    double sum = 0.0;
+    for (const double value : x) sum += value * value;
+    norms.push_back(std::sqrt(sum));
+  }
+  return norms;
 }
 
 Vector Embed(const Part& part, uint32_t token, size_t pos) {
@@ -345,42 +350,30 @@ Vector Head(const Part& part, const Vector& x) {
 
 }  // namespace
 
-OracleModel OracleOf(const Model& model) {
-  OracleModel oracle;
-  oracle.spec = model.spec;
-  oracle.layers.resize(model.layers.size());
-  Model& slots = const_cast<Model&>(model);  // SlotOf serves the loader; only read here
-  for (size_t i = 0; i < NumPlaces(model.spec); ++i) {
-    const TensorPlace place = PlaceAt(i);
-    if (place.is_rope_factors() || !UseOf(model.spec, place).Has(place.role)) continue;
-    const TensorShape shape = ExpectedShape(model.spec, place);
-    const WeightSlot slot = SlotOf(slots, place);
-    OracleWeights& weights = place.is_per_layer() ? oracle.layers[place.layer] : oracle.weights;
-    if (auto* const* vector = std::get_if<const float**>(&slot)) {
-      if (**vector == nullptr) continue;
-      const size_t n = shape.n_rows * shape.n_cols;
-      weights[place.role] = {{shape.n_rows, shape.n_cols, Vector(**vector, **vector + n)}};
-    } else if (auto* const* matrix = std::get_if<PackedMatrix*>(&slot)) {
-      if ((*matrix)->data != nullptr) weights[place.role] = {Decode(**matrix)};
-    } else if (auto* const* stack = std::get_if<PackedStack*>(&slot)) {
-      for (size_t m = 0; (*stack)->data != nullptr && m < shape.n_matrices; ++m) {
-        weights[place.role].push_back(Decode((*stack)->at(m)));
-      }
-    }
-  }
-  return oracle;
-}
-
 Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
                     OracleRounding rounding, size_t n_ctx) {
+  OracleWatch watch;
+  return WatchedOracleLogits(model, tokens, watch, rounding, n_ctx);
+}
+
+Matrix WatchedOracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
+                           OracleWatch& watch, OracleRounding rounding, size_t n_ctx) {
   const ModelSpec& spec = model.spec;
   const Part whole(model, model.weights, rounding);
   std::vector<Vector> rows;
   for (size_t pos = 0; pos < tokens.size(); ++pos) rows.push_back(Embed(whole, tokens[pos], pos));
+  watch.layers.assign(spec.layers.size(), {});
+  watch.residual_norms = {NormsOf(rows)};
   for (size_t l = 0; l < spec.layers.size(); ++l) {
+    const LayerSpec& layer = spec.layers[l];
     const Part part(model, model.layers[l], rounding);
-    RunLayer(spec.layers[l], part, n_ctx == 0 ? tokens.size() : n_ctx, FixedHeadsOf(model, l),
-             rows);
+    const std::vector<OracleFixedHead> fixed = FixedHeadsOf(model, l);
+    OracleKept kept(watch.eviction, watch.n_prompt, layer.heads.n_kv_heads);
+    Attention attention{layer, part, n_ctx == 0 ? tokens.size() : n_ctx, fixed, {}, {}};
+    if (ChoosesRows(watch.eviction) && layer.window == 0) attention.kept = &kept;
+    attention.seen = &watch.layers[l];
+    RunLayer(part, std::move(attention), rows);
+    watch.residual_norms.push_back(NormsOf(rows));
   }
   Matrix logits{tokens.size(), spec.vocab_size, {}};
   for (const Vector& x : rows) {

@@ -42,6 +42,12 @@ enum class OracleRounding { kNone, kEightBit };
 Matrix OracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
                     OracleRounding rounding = OracleRounding::kNone, size_t n_ctx = 0);
 
+// The same, seen from inside and with keys given up as the watch says (oracle_watch.h).
+struct OracleWatch;
+Matrix WatchedOracleLogits(const OracleModel& model, std::span<const uint32_t> tokens,
+                           OracleWatch& watch, OracleRounding rounding = OracleRounding::kNone,
+                           size_t n_ctx = 0);
+
 }  // namespace headlight
 
 #endif  // HEADLIGHT_TESTS_ORACLE_ORACLE_H_

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/decode_all.h"
+#include "oracle/oracle_watch.h"
 #include "oracle/test_model.h"
 #include "session/perplexity.h"
 #include "session/run_session.h"
@@ -121,6 +123,70 @@ TEST_CASE("SnapKV: rows go at a prompt's end; the same prompt again gives the sa
   chunks.prefill_chunk = 7;
   Session small_steps(test.model, chunks, pool);
   CHECK(SameTokens(generate(small_steps), expected));
+}
+
+// Exact weights and activations, so that the oracle's numbers are those of float32.
+struct ExactModel {
+  TestModel test;
+  OracleWatch watch;
+  SessionOptions options;
+
+  ExactModel(EvictionPolicy policy, size_t budget, size_t window)
+      : options(OptionsOf(policy, budget, window)) {
+    ModelSpec spec = SmallSpec({4, 2, 24, 32}, 64, 96, 3);
+    spec.tied_head = false;
+    spec.n_ctx_train = 1024;
+    spec.layers[1].window = 40;  // keeps its window, whatever the policy
+    test = MakeTestModel(spec, TensorType::kF32, 6);
+    options.activations = ActivationType::kF32;
+    watch.eviction = options.eviction;
+  }
+};
+
+TEST_CASE("H2O: each KV head keeps what its paper says, at every position, as in the oracle") {
+  ExactModel exact(EvictionPolicy::kH2o, 70, 30);
+  const Tokens tokens = RandomTokens(400, 97, 13);
+  const Matrix expected = WatchedOracleLogits(exact.test.oracle, tokens, exact.watch);
+  ThreadPool pool(1);
+  Session session(exact.test.model, exact.options, pool);
+  const Difference d = Compare(session.Logits(tokens, true), expected.values);
+  CHECK(d.max <= F32Tolerance(exact.test.model->spec, d.magnitude));
+  // Keeping other keys, such as the recent ones alone, would show.
+  OracleWatch recent;
+  recent.eviction = {EvictionPolicy::kH2o, 0, 70, 70};
+  const Matrix other = WatchedOracleLogits(exact.test.oracle, tokens, recent);
+  CHECK(Compare(other.values, expected.values).max > 1e-2);
+}
+
+TEST_CASE("SnapKV: what is generated sees the keys that its paper keeps, as in the oracle") {
+  ExactModel exact(EvictionPolicy::kSnapKv, 64, 16);
+  const Tokens prompt = RandomTokens(300, 97, 14);
+  ThreadPool pool(1);
+  Session session(exact.test.model, exact.options, pool);
+  session.Begin(prompt, Greedy(30));
+  std::vector<SampledToken> sampled;
+  Finish(session, 1e9, sampled);
+  REQUIRE(sampled.size() == 30);
+  Tokens tokens = prompt;
+  for (const SampledToken& token : sampled) tokens.push_back(token.id);
+  exact.watch.n_prompt = prompt.size();
+  const Matrix expected = WatchedOracleLogits(exact.test.oracle, tokens, exact.watch);
+  const Matrix whole = OracleLogits(exact.test.oracle, tokens);
+  const auto log_p = [&](const Matrix& logits, size_t row, uint32_t id) {
+    const std::vector<float> values(logits.row(row), logits.row(row) + logits.n_cols);
+    return -SurpriseOf(values, id);
+  };
+  double largest = 0.0;
+  for (size_t i = 0; i < sampled.size(); ++i) {
+    const size_t row = prompt.size() - 1 + i;
+    for (const TokenLogprob& top : sampled[i].top) {
+      CHECK(static_cast<double>(top.logprob) ==
+            doctest::Approx(log_p(expected, row, top.id)).epsilon(1e-5));
+      largest =
+          std::max(largest, std::fabs(log_p(whole, row, top.id) - log_p(expected, row, top.id)));
+    }
+  }
+  CHECK(largest > 1e-2);  // with all keys the numbers are others
 }
 
 TEST_CASE("H2O, SnapKV: a cancelled chunk leaves nothing behind") {

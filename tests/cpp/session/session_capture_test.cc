@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/decode_all.h"
+#include "oracle/oracle_watch.h"
 #include "session/run_session.h"
 #include "support.h"
 
@@ -107,23 +108,42 @@ TEST_CASE("capture: the lens after a layer is what a model cut off there says") 
   CHECK(difference.max <= F32Tolerance(test.model->spec, difference.magnitude));
 }
 
-TEST_CASE("capture: residual norms begin with the embedding's and fit the last layer's lens") {
-  const TestModel test = SmallSessionModel();
-  const std::vector<uint32_t> tokens = RandomTokens(13, 97, 5);
+TEST_CASE("capture: weights, head outputs and residual norms are the oracle's, each in its place") {
+  ModelSpec spec = SmallSessionSpec();
+  spec.layers[0].tensors.always.Add(TensorRole::kSinks);
+  spec.layers[2].tensors.always.Add(TensorRole::kAttentionGate);
+  const TestModel test = MakeTestModel(spec, TensorType::kQ8_0, 23);
+  const std::vector<uint32_t> tokens = RandomTokens(33, 97, 5);
+  OracleWatch watch;
+  WatchedOracleLogits(test.oracle, tokens, watch);
   const auto result = Forward(test, tokens, Everything(RowsOf::kAll), ExactOptions());
-  const std::vector<float>& norms = result.capture->residual_norms;
-  REQUIRE(norms.size() == 4 * 13);
-  for (size_t row = 0; row < 13; ++row) {
-    double squares = 0.0;
-    for (size_t i = 0; i < 64; ++i) {
-      squares +=
-          std::pow(test.oracle.weights.at(TensorRole::kEmbedding)[0].row(tokens[row])[i], 2.0);
+  const ForwardCapture& capture = *result.capture;
+  // Weights and outputs are of magnitude 1: what float32 loses in three layers.
+  constexpr double kTolerance = 2e-5;
+  double worst = 0.0;
+  const auto compare = [&](float actual, double expected) {
+    worst = std::max(worst, std::fabs(static_cast<double>(actual) - expected));
+  };
+  for (size_t layer = 0; layer < 3; ++layer) {
+    for (size_t row = 0; row < 33; ++row) {
+      const OracleRow& expected = watch.layers[layer][row];
+      for (size_t head = 0; head < 4; ++head) {
+        double sum = 0.0;
+        for (size_t key = 0; key <= row; ++key) {
+          compare(AttentionRow(capture, layer, head, row)[key], expected.weights[head][key]);
+          sum += expected.weights[head][key];
+        }
+        compare(capture.layers[layer].sink_mass[head * 33 + row], 1.0 - sum);
+        const float* out = capture.layers[layer].head_outputs.data() + (head * 33 + row) * 32;
+        for (size_t i = 0; i < 32; ++i) compare(out[i], expected.heads[head * 32 + i]);
+      }
     }
-    CHECK(norms[row] == doctest::Approx(std::sqrt(squares)).epsilon(1e-6));
-    for (size_t layer = 1; layer <= 3; ++layer) {
-      CHECK(norms[layer * 13 + row] > 0.0f);
-      CHECK(norms[layer * 13 + row] != norms[(layer - 1) * 13 + row]);
-    }
+  }
+  CHECK(worst <= kTolerance);
+  REQUIRE(capture.residual_norms.size() == 4 * 33);
+  for (size_t i = 0; i < capture.residual_norms.size(); ++i) {
+    CHECK(capture.residual_norms[i] ==
+          doctest::Approx(watch.residual_norms[i / 33][i % 33]).epsilon(1e-5));
   }
 }
 
