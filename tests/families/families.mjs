@@ -49,9 +49,12 @@ function family(settings, build) {
 }
 
 /** A pre-norm block of RMS norms, attention and a gated feed-forward: most of today's families. */
-function llamaLike(settings, { keys = [], top = [], attend = {}, also = () => [] } = {}) {
+function llamaLike(
+  settings,
+  { base = 10000, keys = [], top = [], attend = {}, also = () => [] } = {},
+) {
   return family(settings, (s) => ({
-    keys: [rms, theta(10000), ...widths(s), rotary(s.dqk), ...keys],
+    keys: [rms, theta(base), ...widths(s), rotary(s.dqk), ...keys],
     top: [outputNorm(s), ...top],
     block: (i) => [...preNorm(s), ...attention(s, attend), ...feedForward(s), ...also(s, i)],
   }));
@@ -199,7 +202,13 @@ export const families = {
   gemma3: llamaLike(
     { arch: 'gemma3', layers: 7, dqk: 24, dv: 24, embeddingGain: 1 },
     {
-      keys: [['attention.sliding_window', u32, 12]],
+      // Of the one layer without a window; the others have a base of 10000 and no scaling.
+      base: 1e6,
+      keys: [
+        ['attention.sliding_window', u32, 12],
+        ['rope.scaling.type', string, 'linear'],
+        ['rope.scaling.factor', f32, 4],
+      ],
       also: (s) => [...sandwich(s), ...headNorms(s)],
     },
   ),

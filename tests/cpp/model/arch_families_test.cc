@@ -159,4 +159,22 @@ TEST_CASE("arch_table: experts and latents of deepseek2") {
   CHECK(Detail(ErrorOf([&] { Build(writer); }), "key") == "deepseek2.expert_used_count");
 }
 
+TEST_CASE("arch_table: deepseek2's experts in one group are served, those of several refused") {
+  const auto keys = [](uint32_t n_groups, uint32_t n_used) {
+    GgufWriter writer = Keys("deepseek2", 3);
+    writer.Uint("deepseek2.attention.kv_lora_rank", 40)
+        .Uint("deepseek2.rope.dimension_count", 8)
+        .Uint("deepseek2.expert_count", 16)
+        .Uint("deepseek2.expert_used_count", 2)
+        .Uint("deepseek2.expert_group_count", n_groups)
+        .Uint("deepseek2.expert_group_used_count", n_used);
+    return writer;
+  };
+  CHECK(Build(keys(1, 1)).layers[0].experts.n == 16);
+  const Error error = ErrorOf([&] { Build(keys(8, 4)); });
+  CHECK(error.code() == ErrorCode::kUnsupported);
+  CHECK(Detail(error, "key") == "deepseek2.expert_group_count");
+  CHECK(Detail(error, "mechanism") == "experts chosen by groups");
+}
+
 }  // namespace headlight::testing

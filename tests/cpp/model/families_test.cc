@@ -2,6 +2,8 @@
 // llama.cpp computes for the same families: tests/families.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,8 @@
 #include "model/decode_all.h"
 #include "oracle/oracle.h"
 #include "oracle/test_model.h"
+#include "session/perplexity.h"
+#include "session/session.h"
 
 namespace headlight::testing {
 namespace {
@@ -122,6 +126,62 @@ TEST_CASE("families: latent attention caches the latent and the rotated part, on
   CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF32, CacheType::kF32}) == 28 * 4);
   CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF16, CacheType::kF16}) == 32 * 2);  // padded
   CHECK(KvLayer::BytesPerToken(heads, {CacheType::kF32, CacheType::kF16}) == 28 * 4 + 24 * 2);
+}
+
+// What the families with a model in tests/families are asked of llama.cpp, which knows no window of
+// a llama: the largest difference of a log probability above 1e-6, and the same most likely token.
+void CheckProbabilities(const std::vector<float>& logits, const double* expected, double limit) {
+  const std::vector<float> oracle(expected, expected + logits.size());
+  const auto best = [](const std::vector<float>& x) {
+    return std::max_element(x.begin(), x.end()) - x.begin();
+  };
+  CHECK(best(logits) == best(oracle));
+  double largest = 0.0;
+  for (uint32_t id = 0; id < logits.size(); ++id) {
+    const double surprise = SurpriseOf(oracle, id);
+    if (surprise > std::log(1e6)) continue;
+    largest = std::max(largest, std::fabs(SurpriseOf(logits, id) - surprise));
+  }
+  CHECK(largest <= limit);
+}
+
+TEST_CASE(
+    "families: Mistral, a llama with a window in every layer, is the oracle's after 1, 7, 200 and "
+    "600 tokens and two steps more") {
+  GgufWriter keys = FamilyKeys(*FindArchitecture("llama"));
+  keys.Remove("llama.context_length").Uint("llama.context_length", 1024);
+  keys.Uint("llama.attention.sliding_window", 12);
+  ModelSpec spec = BuildModelSpec(ReadHeader(keys.File()));
+  for (LayerSpec& layer : spec.layers) layer.tensors.maybe = {};
+  spec.tied_head = false;
+  const TestModel test = MakeTestModel(spec, TensorType::kF32, 400);
+  for (const CacheType cache : {CacheType::kF32, CacheType::kF16}) {
+    SessionOptions options;
+    options.activations = ActivationType::kF32;
+    options.kv_format = {cache, cache};
+    ThreadPool pool(1);
+    Session session(test.model, options, pool);
+    // A ring of rows: 600 tokens go round it.
+    CHECK(session.plan().kv_cache_bytes == 256 * session.plan().kv_bytes_per_token);
+    for (const size_t n : {1u, 7u, 200u, 600u}) {
+      CAPTURE(n);
+      const std::vector<uint32_t> tokens = RandomTokens(n + 2, spec.vocab_size, n);
+      const Matrix expected = OracleLogits(test.oracle, tokens);
+      for (size_t end = n; end <= n + 2; ++end) {
+        const std::vector<float> logits = session.Logits(std::span(tokens).first(end), false);
+        if (end > n) CHECK(session.stats().n_prompt_reused == end - 1);
+        CheckProbabilities(logits, expected.row(end - 1), cache == CacheType::kF32 ? 1e-4 : 5e-3);
+      }
+    }
+  }
+  // One key more would show.
+  ModelSpec wider = spec;
+  for (LayerSpec& layer : wider.layers) layer.window = 13;
+  OracleModel other = test.oracle;
+  other.spec = wider;
+  const std::vector<uint32_t> tokens = RandomTokens(40, spec.vocab_size, 40);
+  CHECK(Compare(OracleLogits(other, tokens).values, OracleLogits(test.oracle, tokens).values).max >
+        0.05);
 }
 
 TEST_CASE("families: every architecture equals the oracle, with all it may have and without") {

@@ -36,5 +36,25 @@ describe.each(familyNames)('%s', (name) => {
         }
       },
     );
+
+    it('shows rows of weights that sum to 1, less what a learned sink takes', async () => {
+      const engine = await loaded;
+      const [, , long = []] = goldenOf(name, cache).flatMap(({ n }) =>
+        fedTokens(name, n).slice(-1),
+      );
+      const plain = await engine.forward(long);
+      const { logits, capture } = await engine.forward(long, { capture: { rows: 'all' } });
+      expect(logits).toEqual(plain.logits);
+      expect(capture?.layers).toHaveLength(engine.info.model.layers.length);
+      let worst = 0;
+      for (const { attention, sinkMass } of capture?.layers ?? []) {
+        const nKv = long.length;
+        for (const [row, sink] of sinkMass.data.entries()) {
+          const weights = attention.data.subarray(row * nKv, (row + 1) * nKv);
+          worst = Math.max(worst, Math.abs(weights.reduce((a, b) => a + b, sink) - 1));
+        }
+      }
+      expect(worst).toBeLessThan(2e-6);
+    });
   });
 });

@@ -61,6 +61,40 @@ describe('eviction', () => {
     expect(longer.kvCacheBytes).toBe(whole.kvCacheBytes);
   });
 
+  it.each([
+    { policy: 'h2o', budget: 40 },
+    { policy: 'snapkv', budget: 40 },
+  ] as const)(
+    '$policy: capture, save and restore are refused by name, and the session goes on',
+    async (eviction) => {
+      const engine = await Engine.load(model, { nCtx: CONTEXT, threads: 1, eviction });
+      const plain = await Engine.load(model, { nCtx: CONTEXT, threads: 1 });
+      const tokens = await engine.tokenize(TEXT);
+      const expected = (await engine.forward(tokens)).logits;
+      const refused = (option: string, remedy: RegExp) => ({
+        code: 'Unsupported',
+        details: { option },
+        message: expect.stringMatching(remedy),
+      });
+      const noCapture = refused('capture', /use eviction 'none' or 'sinks'/);
+      const noSave = refused(
+        'eviction.policy',
+        /keep the tokens.*or use eviction 'none' or 'sinks'/,
+      );
+      await expect(engine.forward(tokens, { capture: {} })).rejects.toMatchObject(noCapture);
+      const run = engine.complete(tokens, { maxTokens: 1, capture: {} });
+      await expect(run.result()).rejects.toMatchObject(noCapture);
+      const session = engine.session();
+      await session.complete(tokens, { maxTokens: 1 }).result();
+      await expect(session.save()).rejects.toMatchObject(noSave);
+      const saved = await plain.session().save();
+      await expect(engine.restore(saved)).rejects.toMatchObject(noSave);
+      expect((await engine.forward(tokens)).logits).toEqual(expected);
+      await engine.dispose();
+      await plain.dispose();
+    },
+  );
+
   const bad: [string, unknown, number][] = [
     ['policy', { policy: 'oldest' }, CONTEXT],
     ['policy', {}, CONTEXT],

@@ -39,7 +39,7 @@ export interface CapturedLayer {
   attention: CapturedArray;
   /** [nHeads, nRows]: what a learned sink took of each row; 0 in models without. */
   sinkMass: CapturedArray;
-  /** [nHeads, nRows, dV], where it was asked for. */
+  /** [nHeads, nRows, dV], where it was asked for; of latent attention the blend of latents, as wide as one. */
   headOutputs?: CapturedArray;
 }
 

@@ -109,7 +109,7 @@ export class EngineSession {
 
   /**
    * Tokens and cache as bytes, for engine.restore(): about kvBytesPerToken for each token so far. They hold the conversation
-   * in clear.
+   * in clear. Rejects with UnsupportedError under the evictions 'h2o' and 'snapkv'.
    */
   save(): Promise<Uint8Array> {
     return this.#request('save', { session: this.#session });

@@ -56,8 +56,8 @@ export interface LoadOptions {
  *
  * 'h2o' and 'snapkv' keep `budget` keys of each layer and KV head, by the attention they received: 'h2o' all along (heavy
  * hitters and the last `window`, default half the budget), 'snapkv' at the end of each prompt (what its last `window` queries,
- * default 32, look at; generated tokens stay). Keys keep their positions; layers with a window of their own stay as they are;
- * nothing is captured.
+ * default 32, look at; generated tokens stay). Keys keep their positions; layers with a window of their own stay as they are.
+ * With these two, `capture`, save() and restore() are an UnsupportedError.
  */
 export type Eviction =
   | { policy: 'none' }
