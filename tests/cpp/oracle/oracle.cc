@@ -157,14 +157,18 @@ Vector AttendLatent(Attention& a, const Vector& h) {
   plain.heads = {n_heads, n_heads, d_qk, latent.d_v};
   const Attention expanded{plain, a.part, a.n_ctx, a.fixed, a.keys, a.values, nullptr, nullptr};
   Vector out(n_heads * latent.d_v, 0.0);
+  OracleRow row;
   for (size_t head = 0; head < n_heads; ++head) {
-    const Vector weights = WeightsOf(expanded, q, head);
+    row.weights.push_back(WeightsOf(expanded, q, head));
+    const Vector& weights = row.weights.back();
     for (size_t t = 0; t <= pos; ++t) {
       for (size_t i = 0; i < latent.d_v; ++i) {
         out[head * latent.d_v + i] += weights[t] * a.values[t][head * latent.d_v + i];
       }
     }
   }
+  row.heads = out;
+  a.seen->push_back(std::move(row));
   return a.part.Times(Role::kAttentionOutput, out);
 }
 

@@ -21,7 +21,7 @@ struct OracleRow {
 struct OracleWatch {
   EvictionOptions eviction = {};  // of layers without a window
   size_t n_prompt = 0;            // kSnapKv: tokens, at whose end keys go
-  // What was seen; not of latent attention.
+  // What was seen.
   std::vector<std::vector<OracleRow>> layers;  // [n_layers][n_tokens]
   std::vector<std::vector<double>>
       residual_norms;  // [n_layers + 1][n_tokens], the embedding's first

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocation_count.h"
+#include "kv/kept_rows.h"
 #include "session/run_session.h"
 #include "support.h"
 
@@ -43,6 +44,28 @@ TEST_CASE("memory: 8192 tokens take what was reported, and nothing that grows wi
   CHECK(AlignedBytesAllocated() == aligned_before);
   // Copies of the tokens, and the logits of one row; n x n scores would be 268 MB.
   CHECK(BytesAllocated() - bytes_before <= 8 * kLong * sizeof(uint32_t));
+}
+
+TEST_CASE("memory: what each eviction takes at 8192 tokens is what was reported") {
+  const TestModel test = MakeTestModel(LongSpec(), TensorType::kQ8_0, 5);
+  ThreadPool pool(1);
+  for (const EvictionOptions& eviction : {EvictionOptions{EvictionPolicy::kSinks, 4, 128, 0},
+                                          EvictionOptions{EvictionPolicy::kH2o, 0, 128, 256},
+                                          EvictionOptions{EvictionPolicy::kSnapKv, 0, 32, 256}}) {
+    SessionOptions options = LongOptions(kLong);
+    options.eviction = eviction;
+    CAPTURE(static_cast<int>(eviction.policy));
+    const size_t before = AlignedBytesAllocated();
+    Session session(test.model, options, pool);
+    const SessionPlan& plan = session.plan();
+    // The books of rows that are chosen are in plain arrays, all others are aligned.
+    const size_t n_rows = eviction.policy == EvictionPolicy::kH2o ? 256 + kH2oStep : kLong;
+    const size_t books = ChoosesRows(eviction) ? 2 * KeptRows::Bytes(1, n_rows) : 0;
+    const size_t taken = AlignedBytesAllocated() - before + books;
+    CHECK(taken >= plan.kv_cache_bytes + plan.workspace_bytes - 1024);
+    CHECK(taken <= plan.kv_cache_bytes + plan.workspace_bytes + 1024);
+    CHECK(plan.workspace_bytes <= 4 << 20);  // n x n scores would be 268 MB
+  }
 }
 
 TEST_CASE("memory: looking at the last row of 8192 takes heads x tokens") {

@@ -127,8 +127,17 @@ test('a table of positions ends: a longer context is refused', async () => {
     await one.dispose();
     return one.info.model;
   });
-  await expect(Engine.load(bytes, { ...loadOptions, nCtx: nCtxTrain + 1 })).rejects.toMatchObject({
+  const nCtx = nCtxTrain + 1;
+  await expect(Engine.load(bytes, { ...loadOptions, nCtx })).rejects.toMatchObject({
     code: 'BadOption',
+    message: `n_ctx is ${nCtx}, it must be at most ${nCtxTrain}, the context that the model was trained for`,
+  });
+  // Nor does a stream of evicted keys go on past it.
+  const stream = { ...loadOptions, nCtx, eviction: { policy: 'sinks' } } as const;
+  await expect(Engine.load(bytes, stream)).rejects.toMatchObject({
+    code: 'BadOption',
+    details: { option: 'n_ctx', value: String(nCtx), range: `at most ${nCtxTrain}` },
+    message: `n_ctx is ${nCtx}, the model's table of learned positions has ${nCtxTrain} rows; use a smaller n_ctx`,
   });
 });
 
