@@ -110,7 +110,7 @@ function gptLike(settings, { keys = [], top = () => [], bias = true } = {}) {
 const kSmallOutput = 0.2;
 
 const mla = { layers: 3, d: 64, heads: 4, kv: 1, nope: 16, rope: 8, rank: 24, v: 12 };
-function deepseek2({ qRank, sigmoid }) {
+function deepseek2({ qRank, sigmoid, keys = [] }) {
   const { nope, rope, rank, v } = mla;
   // llama.cpp knows a model without a compressed query by its number of layers.
   const layers = qRank ? mla.layers : 27;
@@ -133,6 +133,7 @@ function deepseek2({ qRank, sigmoid }) {
       ['expert_weights_scale', f32, 1.5],
       ['expert_weights_norm', bool, sigmoid],
       ['expert_gating_func', u32, sigmoid ? 2 : 1],
+      ...keys,
     ],
     top: [outputNorm(s), untied(s, qRank ? 1 : 0.5)],
     block: (i) => [
@@ -276,6 +277,17 @@ export const families = {
   })),
   deepseek2: deepseek2({ qRank: 32, sigmoid: true }),
   deepseek2_lite: deepseek2({ qRank: 0, sigmoid: false }),
+  // Whose scores are scaled by mscale^2 instead of the rotation's magnitude.
+  deepseek2_yarn: deepseek2({
+    qRank: 32,
+    sigmoid: true,
+    keys: [
+      ['rope.scaling.type', string, 'yarn'],
+      ['rope.scaling.factor', f32, 4],
+      ['rope.scaling.original_context_length', u32, 64],
+      ['rope.scaling.yarn_log_multiplier', f32, 0.0707],
+    ],
+  }),
   gpt_oss: family({ arch: 'gpt-oss' }, (s) => ({
     keys: [
       rms,
