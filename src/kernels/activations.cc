@@ -25,8 +25,11 @@ struct BlockOut {
   int8_t* codes;  // [32]
   float* scale;
   int16_t* multipliers;  // [2]
-  int32_t* sum;
-  int32_t* first_sum;
+};
+
+// The sums of m * c of a block's halves, four parts of each.
+struct HalfSums {
+  VecI32 first, second;
 };
 
 HWY_INLINE float LargestOf(const VecF32 (&v)[kHalfVectors]) {
@@ -60,9 +63,8 @@ HWY_INLINE void MixHalves(int8_t* codes) {
   hn::Store(hn::InterleaveUpper(d16, first, second), d16, out + kHalfCols / 2);
 }
 
-// x[32] -> codes in column order, scale, multipliers and sum.
-HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
-  const I32x4 di;
+// x[32] -> codes in column order, scale and multipliers.
+HWY_INLINE HalfSums QuantiseBlock(const float* x, const BlockOut& out) {
   VecF32 v[kBlockHalves][kHalfVectors];
   float largest[kBlockHalves];
   for (size_t half = 0; half < kBlockHalves; ++half) {
@@ -74,7 +76,7 @@ HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
   const float max = largest[0] < largest[1] ? largest[1] : largest[0];
   const bool is_zero = !(max >= kSmallestMax);
   constexpr float kSteps = 127.0f * kMaxMultiplier;
-  VecI32 sum = hn::Zero(di);
+  VecI32 sums[kBlockHalves];
   for (size_t half = 0; half < kBlockHalves; ++half) {
     // Divided first: neither overflows whatever is finite.
     const float share = is_zero ? 0.0f : std::ceil(largest[half] / max * kMaxMultiplier);
@@ -83,27 +85,31 @@ HWY_INLINE void QuantiseBlock(const float* x, const BlockOut& out) {
     const float inverse = is_zero ? 0.0f : kSteps / max / multiplier;
     const int32_t m = static_cast<int32_t>(multiplier);
     out.multipliers[half] = static_cast<int16_t>(m);
-    sum = hn::Add(
-        sum, hn::Mul(RoundHalf(v[half], inverse, out.codes + half * kHalfCols), hn::Set(di, m)));
-    if (half == 0) *out.first_sum = hn::ReduceSum(di, sum);
+    sums[half] =
+        hn::Mul(RoundHalf(v[half], inverse, out.codes + half * kHalfCols), hn::Set(I32x4(), m));
   }
   *out.scale = is_zero ? 0.0f : max / kSteps;
-  *out.sum = hn::ReduceSum(di, sum);
+  return {sums[0], sums[1]};
 }
 
-// One token; the last block is padded with zeros.
-void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out) {
-  for (size_t begin = 0; begin < n_cols; begin += kBlockCols) {
+// One token; the last block is padded with zeros. sums[n_blocks] of whole blocks, and
+// first_sums[n_blocks] of their first halves unless it is null.
+void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out, int32_t* sums,
+                 int32_t* first_sums) {
+  const I32x4 di;
+  for (size_t begin = 0, block = 0; begin < n_cols; begin += kBlockCols, ++block) {
+    HalfSums halves;
     if (n_cols - begin >= kBlockCols) {
-      QuantiseBlock(x + begin, out);
+      halves = QuantiseBlock(x + begin, out);
     } else {
       float padded[kBlockCols] = {};
       for (size_t i = begin; i < n_cols; ++i) padded[i - begin] = x[i];
-      QuantiseBlock(padded, out);
+      halves = QuantiseBlock(padded, out);
     }
+    sums[block] = hn::ReduceSum(di, hn::Add(halves.first, halves.second));
+    if (first_sums != nullptr) first_sums[block] = hn::ReduceSum(di, halves.first);
     if (mixed_halves) MixHalves(out.codes);
-    out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves, out.sum + 1,
-           out.first_sum + 1};
+    out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves};
   }
 }
 
@@ -162,10 +168,12 @@ void Activations::Set(const float* x, size_t n_tokens, size_t n_cols, size_t x_s
 }
 
 void Activations::Quantise(ThreadPool& pool, CodeUse use) noexcept {
-  const bool makes_codes = !has_codes_ || made_.mixed_halves != use.mixed_halves;
+  const bool makes_codes =
+      !has_codes_ || made_.mixed_halves != use.mixed_halves || (use.half_sums && !made_.half_sums);
   const bool makes_wide = use.wide && (makes_codes || !made_.wide);
   if (!makes_codes && !makes_wide) return;
-  made_ = {use.mixed_halves, makes_wide || (!makes_codes && made_.wide)};
+  made_ = {use.mixed_halves, makes_wide || (!makes_codes && made_.wide),
+           makes_codes ? use.half_sums : made_.half_sums};
   has_codes_ = true;
   // Tokens a task: a task should outlast the handing out of it.
   const size_t n_per_task = CeilDiv(size_t{4096}, n_cols_);
@@ -175,9 +183,8 @@ void Activations::Quantise(ThreadPool& pool, CodeUse use) noexcept {
       int8_t* codes = codes_.data() + first * kBlockCols;
       int16_t* multipliers = multipliers_.data() + first * kBlockHalves;
       if (makes_codes) {
-        QuantiseRow(row(t), n_cols_, use.mixed_halves,
-                    {codes, scales_.data() + first, multipliers, sums_.data() + first,
-                     first_sums_.data() + first});
+        QuantiseRow(row(t), n_cols_, use.mixed_halves, {codes, scales_.data() + first, multipliers},
+                    sums_.data() + first, use.half_sums ? first_sums_.data() + first : nullptr);
       }
       if (makes_wide) {
         WidenRow(codes, multipliers, n_blocks_, use.mixed_halves,

@@ -25,6 +25,7 @@ inline constexpr int kMaxMultiplier = 16;
 struct CodeUse {
   bool mixed_halves = false;  // WordsMixHalves of the weights' form: the order of the columns
   bool wide = false;          // m * c as int16, for kernels without a dot of bytes
+  bool half_sums = false;     // first_sums(), for minima of 16 columns
 };
 
 // The x of a product, quantised once however many matrices it meets: per token and block of 32

@@ -28,10 +28,14 @@ HWY_INLINE void StorePart(VecF32 v, float* p, size_t n) {
   }
 }
 
-// f(i, n - i) at i = 0, 4, ... < n, for LoadPart and StorePart.
+// body(i, 4) at i = 0, 4, ... and then body(i, n - i) on what is left, for LoadPart and StorePart.
+// The calls of the end stand apart: an engine that saw them in the loop would keep no vector of it
+// in a register.
 template <class Body>
 HWY_INLINE void ForVectors(size_t n, const Body& body) {
-  for (size_t i = 0; i < n; i += kFloatLanes) body(i, n - i);
+  size_t i = 0;
+  for (; i + kFloatLanes <= n; i += kFloatLanes) body(i, kFloatLanes);
+  if (i < n) body(i, n - i);
 }
 
 }  // namespace headlight

@@ -14,7 +14,8 @@ const choices = {
 
 const usage = `npm run bench -- [--model FILE | --shape ${choices.shape.join('|')}] [--type ${choices.type.join('|')}]
   [--threads N] [--module auto|simd|relaxed] [--browser chromium|firefox] [--peer wllama|native|none]
-  [--prompt 256] [--gen 64] [--ctx N] [--kv f32|f16|int8] [--no-isolation] [--json]`;
+  [--baseline FOLDER] [--rounds 3] [--prompt 256] [--gen 64] [--ctx N] [--kv f32|f16|int8] [--no-isolation] [--json]
+--baseline: another build's web/runtime/dist as the peer`;
 
 function wholeNumber(name, text, min) {
   const value = Number(text);
@@ -36,6 +37,8 @@ export function readOptions(argv) {
       module: text('auto'),
       browser: text('chromium'),
       peer: text('none'),
+      baseline: { type: 'string' },
+      rounds: text('3'),
       prompt: text('256'),
       gen: text('64'),
       ctx: { type: 'string' },
@@ -52,10 +55,15 @@ export function readOptions(argv) {
     }
   }
   const { 'no-isolation': noIsolation, ctx, ...rest } = values;
+  if (rest.baseline !== undefined) {
+    if (rest.peer !== 'none') throw new Error(`--baseline is the peer: no --peer beside it\n${usage}`);
+    rest.peer = 'baseline';
+  }
   return {
     ...rest,
     isolation: !noIsolation,
     threads: wholeNumber('threads', values.threads, 1),
+    rounds: wholeNumber('rounds', values.rounds, 1),
     prompt: wholeNumber('prompt', values.prompt, 2),
     gen: wholeNumber('gen', values.gen, 1),
     ...(ctx === undefined ? {} : { ctx: wholeNumber('ctx', ctx, 16) }),

@@ -16,7 +16,6 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../..');
 const runtimeDist = join(root, 'web/runtime/dist');
 const peers = join(here, 'node_modules');
-const kRounds = 3;
 const kLimitsReadBytes = 256e6; // far more than the last cache of any desktop machine
 const kLimitsBudgetMs = 900;
 
@@ -95,7 +94,7 @@ function summarise(runs) {
 
 async function measure(options, modelPath, page) {
   const sides = { ours: pageEngine(page, 'ours') };
-  if (options.peer === 'wllama') sides.peer = pageEngine(page, 'wllama');
+  if (['wllama', 'baseline'].includes(options.peer)) sides.peer = pageEngine(page, options.peer);
   if (options.peer === 'native') sides.peer = nativePeer();
   const { threads, module, prompt, gen } = options;
   const nCtx = options.ctx ?? Math.max(512, prompt + gen + 16);
@@ -119,10 +118,11 @@ async function measure(options, modelPath, page) {
   }
   const runs = { ours: [], peer: [] };
   for (const engine of Object.values(sides)) await engine.run({ prompt: 16, gen: 4, round: 25 });
-  for (let round = 0; round < kRounds; ++round) {
-    for (const [side, engine] of Object.entries(sides)) {
-      runs[side].push(await engine.run({ prompt, gen, round }));
-    }
+  for (let round = 0; round < options.rounds; ++round) {
+    // Each in turn goes first: what the machine does meanwhile must not favour one.
+    const order = Object.entries(sides);
+    if (round % 2 === 1) order.reverse();
+    for (const [side, engine] of order) runs[side].push(await engine.run({ prompt, gen, round }));
   }
   const finished = {};
   for (const [side, engine] of Object.entries(sides)) finished[side] = await engine.finish();
@@ -136,6 +136,12 @@ function bytesPerToken(options, fileBytes) {
   const { bytes, elements } = tensorTypes[options.type];
   const rows = options.prompt + options.gen / 2;
   return (parametersUsed(shape) * bytes) / elements + kvBytesPerToken(shape, options.kv) * rows;
+}
+
+/** The median over the rounds of ours / the peer's. */
+function roundRatio(runs, field) {
+  const ratios = runs.ours.map((run, i) => run[field] / runs.peer[i][field]).sort((a, b) => a - b);
+  return ratios[Math.floor(ratios.length / 2)];
 }
 
 function report(options, modelPath, version, measured) {
@@ -169,14 +175,15 @@ function report(options, modelPath, version, measured) {
     peer: peer && { name: options.peer, ...side(peer, started.peer.loadMs, null) },
     limits,
     ratios: {
-      decodeVsPeer: peer && ours.decode.median / peer.decode.median,
-      prefillVsPeer: peer && ours.prefill.median / peer.prefill.median,
+      decodeVsPeer: peer && roundRatio(runs, 'decodeTokensPerSecond'),
+      prefillVsPeer: peer && roundRatio(runs, 'prefillTokensPerSecond'),
       decodeVsRead:
         (ours.decode.median * bytesPerToken(options, fileBytes)) / (limits.readGBs * 1e9),
       prefillVsDot: (2 * parameters * ours.prefill.median) / (limits.dotGops * 1e9),
     },
     rounds: runs,
     stats: finished.ours.stats,
+    peerStats: finished.peer?.stats ?? null,
   };
 }
 
@@ -185,12 +192,16 @@ async function main() {
   if (!existsSync(join(runtimeDist, 'index.js'))) {
     throw new Error('the package is not built: run `npm run build` first');
   }
-  if (options.peer !== 'none') installPeers();
+  if (['wllama', 'native'].includes(options.peer)) installPeers();
+  if (options.baseline && !existsSync(join(options.baseline, 'index.js'))) {
+    throw new Error(`${options.baseline} has no index.js: --baseline takes a built web/runtime/dist`);
+  }
   const modelPath = prepareModel(options);
   const server = await serve({
     mounts: {
       '/runtime/': runtimeDist,
       '/peer/': join(peers, '@wllama/wllama'),
+      ...(options.baseline ? { '/baseline/': resolve(options.baseline) } : {}),
       '/model/': dirname(modelPath),
       '/': join(here, 'page'),
     },

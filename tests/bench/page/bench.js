@@ -11,8 +11,9 @@ function letters(count, round) {
   return text;
 }
 
-async function startOurs({ modelUrl, threads, module, nCtx, kvCache }) {
-  const { Engine } = await import('/runtime/index.js');
+/** The package at `folder`: this build's, or another one's. */
+async function startHeadlight(folder, { modelUrl, threads, module, nCtx, kvCache }) {
+  const { Engine } = await import(`${folder}index.js`);
   const start = performance.now();
   const engine = await Engine.load(new URL(modelUrl, location.href), {
     threads,
@@ -37,6 +38,7 @@ async function startOurs({ modelUrl, threads, module, nCtx, kvCache }) {
         prefillTokensPerSecond: timings.prefillTokensPerSecond,
         decodeTokensPerSecond: timings.decodeTokensPerSecond,
         tokens: tokens.slice(0, 8),
+        stages: (await engine.stats()).stages,
       };
     },
     memory: () => engine.info.memory,
@@ -85,7 +87,11 @@ async function startWllama({ modelUrl, threads, nCtx }) {
 }
 
 const engines = new Map();
-const starters = { ours: startOurs, wllama: startWllama };
+const starters = {
+  ours: (options) => startHeadlight('/runtime/', options),
+  baseline: (options) => startHeadlight('/baseline/', options),
+  wllama: startWllama,
+};
 
 globalThis.bench = {
   async start(name, options) {

@@ -19,9 +19,11 @@ void CheckAgainstReference(const std::vector<float>& x, size_t n_tokens, size_t 
   CHECK(activations.n_blocks() == n_blocks);
   for (const DotForm form :
        {DotForm::kSigned, DotForm::kUnsigned, DotForm::kSplit, DotForm::kWide}) {
-    activations.Quantise(pool, {WordsMixHalves(form), false});
+    // What one matrix did not need, another asks for later.
+    activations.Quantise(pool, {WordsMixHalves(form), false, false});
+    activations.Quantise(pool, {WordsMixHalves(form), false, true});
     const bool has_wide = form == DotForm::kWide || form == DotForm::kUnsigned;
-    if (has_wide) activations.Quantise(pool, {WordsMixHalves(form), true});
+    if (has_wide) activations.Quantise(pool, {WordsMixHalves(form), true, false});
     for (size_t t = 0; t < n_tokens; ++t) {
       const QuantisedReference expected = QuantiseReference(&x[t * x_stride], n_cols);
       const auto same = [&](const auto* actual, const auto& values) {
