@@ -39,7 +39,7 @@ std::vector<HeadFix> ReadFixes(const val& object) {
     fix.pattern.offset = rows[i + 3];
     if (fix.pattern.kind == PatternKind::kByOffset) {
       const size_t n = rows[i + 3];
-      if (tables.size() - at < n + 1) ThrowOption("tables", tables.size(), "at least", at + n + 1);
+      if (tables.size() - at <= n) ThrowOption("tables", tables.size(), "more than", n);
       fix.pattern.first = tables[at];
       const auto first = tables.begin() + static_cast<std::ptrdiff_t>(at + 1);
       fix.pattern.by_offset.assign(first, first + static_cast<std::ptrdiff_t>(n));

@@ -59,7 +59,7 @@ CaptureStage ReadCaptureStage(const val& object, const char* field) {
 }
 
 std::optional<CaptureRequest> ReadCaptureRequest(const val& request) {
-  if (request.isNull()) return std::nullopt;
+  if (request.isNull() || request.isUndefined()) return std::nullopt;
   CaptureRequest out;
   out.what.stage = ReadCaptureStage(request, "what");
   out.what.layers = ReadUint32Array(request["layers"], "layers");

@@ -15,7 +15,7 @@ using emscripten::val;
 
 // CaptureStage by its name. Throws Error(kBadOption).
 CaptureStage ReadCaptureStage(const val& object, const char* field);
-// Nothing for null.
+// Nothing for null and undefined.
 std::optional<CaptureRequest> ReadCaptureRequest(const val& request);
 val ToVal(const ForwardCapture& capture);
 

@@ -259,7 +259,9 @@ CodedRow EncodeWeights(DotForm form, const float* value_scales, float* weights,
       StoreBytes(hn::And(codes, hn::Set(kI32, 127)), to + 4);
     }
   }
-  return {is_zero ? 0.0f : max / kMaxWeightCode, hn::ReduceSum(kI32, sum)};
+  // NaN has no code and rounds to anything: the sum stays within that of numbers all the same.
+  const int32_t most = static_cast<int32_t>(kMaxWeightCode) * static_cast<int32_t>(4 * n_vecs);
+  return {is_zero ? 0.0f : max / kMaxWeightCode, std::clamp(hn::ReduceSum(kI32, sum), -most, most)};
 }
 
 void MultiplyCodes(DotForm form, CodeOperand operand, size_t n_rows,

@@ -150,7 +150,11 @@ void Sampler::SubtractPenalties(std::span<float> logits, std::span<const uint32_
 }
 
 uint32_t Sampler::Choose(std::span<const float> logits, const LogitScan& scan) {
-  if (!scan.usable) throw Error(ErrorCode::kInternal, "bias and penalties left no token to choose");
+  if (!scan.usable) {
+    throw Error(ErrorCode::kBadOption,
+                "logit_bias and penalties leave no token to choose; allow at least one",
+                {{"option", "logit_bias"}});
+  }
   if (options_.temperature == 0.0f) {
     const auto best = std::find(logits.begin(), logits.end(), scan.max);
     return static_cast<uint32_t>(best - logits.begin());

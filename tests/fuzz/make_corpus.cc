@@ -1,6 +1,6 @@
-// Writes the seeds of the fuzz targets into FOLDER/gguf, FOLDER/packing and FOLDER/session, which
-// must be there: small right models of several types and shapes, a vocabulary, a first file of a
-// split model; tensor data; saved sessions. usage: make_corpus FOLDER
+// Writes the seeds of the fuzz targets into the folders FOLDER/<target>, which must be there: small
+// right models of several types and shapes, a first file of a split model; vocabularies of both
+// kinds; tensor data; saved sessions; random choices. usage: make_corpus FOLDER
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -12,6 +12,7 @@
 
 #include "gguf_writer.h"
 #include "oracle/test_model.h"
+#include "sample/random.h"
 #include "session/session.h"
 
 namespace {
@@ -112,11 +113,60 @@ void WriteModels(const std::string& folder) {
           model.writer.File());
   }
 
+  // As short as a whole model can be: for many runs in a short time.
+  GgufModelOptions tiny = Small();
+  tiny.d_model = 2;
+  tiny.heads = {1, 1, 2, 2};
+  tiny.d_ff = 1;
+  tiny.vocab_size = 2;
+  tiny.with_vocabulary = false;
+  Write(folder, "tiny", MakeGgufModel(tiny).writer.File());
+
   GgufModel split = MakeGgufModel(Small());
   split.writer.Raw("split.no", 2, ByteSink().Number(uint16_t{0}).bytes)
       .Raw("split.count", 2, ByteSink().Number(uint16_t{2}).bytes)
       .RemoveTensor("output_norm.weight");
   Write(folder, "split", split.writer.File());
+}
+
+// What a tokenizer is built from, and a value of every other type.
+void WriteMetadata(const std::string& folder) {
+  using headlight::testing::GgufWriter;
+  GgufWriter spm;
+  spm.String("tokenizer.ggml.model", "llama")
+      .Strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<0x0A>", "", "\xE2\x96\x81the"})
+      .Floats("tokenizer.ggml.scores", {0.0f, 0.0f, 0.0f, 0.0f, -1.0f, -2.0f})
+      .Ints("tokenizer.ggml.token_type", {2, 3, 3, 6, 1, 1})
+      .Uint("tokenizer.ggml.bos_token_id", 1)
+      .Uint("tokenizer.ggml.eos_token_id", UINT32_MAX)
+      .Bool("tokenizer.ggml.add_space_prefix", true)
+      .String("tokenizer.chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  Write(folder, "spm", spm.Header());
+  GgufWriter bpe;
+  bpe.String("tokenizer.ggml.model", "gpt2")
+      .String("tokenizer.ggml.pre", "qwen2")
+      .Strings("tokenizer.ggml.tokens", {"a", "b", "ab"})
+      .Strings("tokenizer.ggml.merges", {"a b"})
+      .Uints("tokenizer.ggml.token_type", {1, 1, 1})
+      .Float("general.float", 0.5f)
+      .Raw("general.i64", 11, ByteSink().Number(int64_t{-1}).bytes)
+      .Raw("general.u64", 10, ByteSink().Number(UINT64_MAX).bytes)
+      .Raw("general.f64", 12, ByteSink().Number(1e300).bytes)
+      .Raw("general.i8s", 9,
+           ByteSink().Number(uint32_t{1}).Number(uint64_t{2}).Number(int16_t{-1}).bytes)
+      .Raw("general.u64s", 9,
+           ByteSink().Number(uint32_t{10}).Number(uint64_t{1}).Number(UINT64_MAX).bytes);
+  Write(folder, "bpe", bpe.Header());
+}
+
+// Bytes that options_fuzz.cc makes choices of.
+void WriteChoices(const std::string& folder) {
+  headlight::Random random(7);
+  for (size_t i = 0; i < 16; ++i) {
+    std::vector<uint8_t> bytes(size_t{32} << (i % 4));
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.NextUniform() * 256.0);
+    WriteBytes(folder + "/" + std::to_string(i), bytes);
+  }
 }
 
 }  // namespace
@@ -128,5 +178,7 @@ int main(int argc, char** argv) {
   WritePacking(std::string(argv[1]) + "/packing");
   WriteSessions(std::string(argv[1]) + "/session");
   WriteModels(std::string(argv[1]) + "/gguf");
+  WriteMetadata(std::string(argv[1]) + "/metadata");
+  WriteChoices(std::string(argv[1]) + "/options");
   return 0;
 }

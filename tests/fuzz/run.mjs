@@ -11,10 +11,14 @@ import { exitCodeOf, inProject, isOnPath, run } from '../../wasm/toolchain/run.m
 /** Name to the options of libFuzzer that fit it. */
 export const targets = {
   gguf: ['-max_len=8192', `-dict=${inProject('tests/fuzz/gguf.dict')}`],
+  metadata: ['-max_len=4096', `-dict=${inProject('tests/fuzz/gguf.dict')}`],
+  options: ['-max_len=1024'],
   packing: ['-max_len=4096'],
   session: ['-max_len=65536'],
 };
 const folder = inProject('build/fuzz');
+// Twice as many runs in the same time as with what the sanitiser does unless told.
+const sanitizer = 'detect_stack_use_after_return=0:malloc_context_size=3:quarantine_size_mb=8';
 
 export const canFuzz = () => isOnPath('clang++-19');
 
@@ -56,6 +60,7 @@ export async function fuzz(name, { runs, seconds, seed }) {
       `${folder}/seeds/${name}`,
     ],
     {
+      env: { ASAN_OPTIONS: sanitizer },
       onLine: (line) => {
         const match = /stat::number_of_executed_units:\s*(\d+)/.exec(line);
         if (match) done = Number(match[1]);

@@ -34,7 +34,7 @@ const code = await exitCodeOf(
   [
     inProject('node_modules/vitest/vitest.mjs'),
     ...['run', '--root', projectDir, '--project', 'web', '--project', 'browser', 'tests/soak'],
-    'tests/web/runtime/abort.test.ts',
+    ...['tests/web/runtime/abort.test.ts', 'tests/web/runtime/abort_load.test.ts'],
     // One after another: memory and latencies are measured.
     '--no-file-parallelism',
   ],

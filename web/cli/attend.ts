@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { HeadLab, type LabAttendOptions } from 'headlight-wasm/lab';
-import { type CaseJson, callsOf, Skipped } from './attend_case.js';
+import { BadCase, type CaseJson, callsOf, checkedCase, Skipped } from './attend_case.js';
 import { printJson } from './output.js';
 import { type Call, numberOf, stringOf, UsageError } from './usage.js';
 
@@ -28,14 +28,13 @@ function readCases(file: string): CaseJson[] {
     if (line.trim() === '') return [];
     const where = `attend ${file}, line ${i + 1}`;
     try {
-      const test = JSON.parse(line) as Partial<CaseJson>;
-      const { name, attrs = {}, inputs, outputs } = test;
-      if (typeof name === 'string' && inputs !== undefined && outputs !== undefined)
-        return [{ ...test, name, attrs, inputs, outputs }];
+      return [checkedCase(JSON.parse(line))];
     } catch (error) {
-      throw new UsageError(`${where} is not JSON: ${(error as Error).message}`);
+      const { message } = error as Error;
+      throw new UsageError(
+        error instanceof BadCase ? `${where}: ${message}` : `${where} is not JSON: ${message}`,
+      );
     }
-    throw new UsageError(`${where}: {"name", "attrs", "inputs", "outputs"} are expected`);
   });
 }
 

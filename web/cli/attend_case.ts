@@ -28,6 +28,9 @@ export interface AttentionCall {
 /** The case cannot be run, and why. */
 export class Skipped extends Error {}
 
+/** What is there is no case, and why. */
+export class BadCase extends Error {}
+
 const KNOWN_ATTRS = [
   'is_causal',
   'kv_num_heads',
@@ -39,6 +42,40 @@ const KNOWN_ATTRS = [
 const KNOWN_INPUTS = ['Q', 'K', 'V', 'attn_mask', 'past_key', 'past_value', 'nonpad_kv_seqlen'];
 /** By qk_matmul_output_mode. */
 const STAGES = ['scaled', 'softcapped', 'scores', 'weights'] as const;
+
+/** Of scores: what a test file may ask for at once. */
+const MAX_SCORES = 2 ** 26;
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function checkTensor(name: string, tensor: unknown): void {
+  if (!isObject(tensor) || typeof tensor.type !== 'string')
+    throw new BadCase(`${name} is no tensor: {"type", "shape", "data"} are expected`);
+  const { shape, data } = tensor;
+  const isShape =
+    Array.isArray(shape) && shape.length <= 4 && shape.every((n) => Number.isInteger(n) && n >= 1);
+  if (!isShape) throw new BadCase(`the shape of ${name} must be up to 4 whole numbers above 0`);
+  const n = (shape as number[]).reduce((product, size) => product * size, 1);
+  const isData =
+    Array.isArray(data) && data.every((x) => typeof x === 'number' || typeof x === 'string');
+  if (!isData || data.length !== n)
+    throw new BadCase(`the data of ${name} must be ${n} numbers, as its shape says`);
+}
+
+/** What JSON.parse gave, checked. Throws BadCase. */
+export function checkedCase(test: unknown): CaseJson {
+  if (!isObject(test) || typeof test.name !== 'string')
+    throw new BadCase('{"name", "attrs", "inputs", "outputs"} are expected');
+  const { attrs = {}, inputs, outputs } = test;
+  if (!isObject(inputs) || !isObject(outputs) || !isObject(attrs))
+    throw new BadCase('{"name", "attrs", "inputs", "outputs"} are expected');
+  for (const [name, value] of Object.entries(attrs))
+    if (typeof value !== 'number') throw new BadCase(`the attribute ${name} must be a number`);
+  for (const [name, tensor] of [...Object.entries(inputs), ...Object.entries(outputs)])
+    checkTensor(name, tensor);
+  return { ...(test as unknown as CaseJson), attrs: attrs as Record<string, number> };
+}
 
 function numbers(tensor: TensorJson): Float32Array {
   return Float32Array.from(tensor.data, (value) => {
@@ -166,9 +203,12 @@ export function callsOf(test: CaseJson, kernel: LabAttendOptions['kernel']): Att
     const nPast = past?.k.nTokens ?? 0;
     const nLive = inputs.nonpad_kv_seqlen?.data[batch];
     const nKv = nLive === undefined ? nPast + k.nTokens : Number(nLive);
+    if (!Number.isInteger(nKv) || nKv < nPast || nKv > nPast + k.nTokens)
+      throw new Skipped(`nonpad_kv_seqlen is ${nKv}, of ${nPast + k.nTokens} keys`);
     const own = { k: k.of(batch, nKv - nPast), v: v.of(batch, nKv - nPast) };
     const mask = inputs.attn_mask;
     const nScores = q.nHeads * q.nTokens * nKv;
+    if (nScores > MAX_SCORES) throw new Skipped(`it has ${nScores} scores, over ${MAX_SCORES}`);
     calls.push({
       options: {
         nQHeads: q.nHeads,

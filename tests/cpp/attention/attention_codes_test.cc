@@ -219,6 +219,20 @@ TEST_CASE("attention_codes: zero, tiny, infinite and NaN rows have finite codes 
   CHECK(row.sum == 0);
 }
 
+TEST_CASE("attention_codes: of weights that are no numbers the sum stays within that of numbers") {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> ones(8, 1.0f);
+  for (const std::vector<float>& values : {std::vector{kInf, 1.0f}, {kNan, kNan}, {1.0f, kNan}}) {
+    for (const DotForm form : Forms()) {
+      AlignedArray<float> weights(16);  // two codes a weight
+      for (size_t i = 0; i < 8; ++i) weights[i] = values[i % 2];
+      const CodedRow row = EncodeWeights(form, ones.data(), weights.data(), 2);
+      CHECK(std::abs(row.sum) <= 8 * 16383);
+    }
+  }
+}
+
 constexpr KvCacheFormat kInt8Cache{CacheType::kInt8, CacheType::kInt8};
 
 TEST_CASE("attention: every dot form gives the same bits over an int8 cache") {

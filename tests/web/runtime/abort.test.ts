@@ -13,27 +13,14 @@ import {
   coreShare,
   type Latencies,
   latenciesOf,
+  MIDDLE,
+  PROMISED_MS,
 } from './abort_latency.js';
 import { randomModel, type Shape } from './random_model.js';
 
 const { Engine } = headlight;
 
 const RUNS = isLong ? 100 : 8;
-/** On a core of its own. */
-const PROMISED_MS = 50;
-
-/** SmolLM2-135M's layers. */
-const MIDDLE: Shape = {
-  layers: 6,
-  d: 576,
-  heads: 9,
-  kv: 3,
-  dqk: 64,
-  dv: 64,
-  ffn: 1536,
-  vocab: 2048,
-  ctx: 16384,
-};
 /** Llama 3.2 1B's layers, few of them: how long one takes is what matters. */
 const LARGE: Shape = {
   layers: 3,

@@ -1,6 +1,23 @@
 // How long a stop takes to be seen: from abort() on the caller's thread to the end of the run, at random moments of a long
 // prompt and of generation, in a model of any shape.
 import type * as Headlight from '../../../web/runtime/src/index.js';
+import type { Shape } from './random_model.js';
+
+/** On a core of its own. */
+export const PROMISED_MS = 50;
+
+/** SmolLM2-135M's layers, a fifth of them. */
+export const MIDDLE: Shape = {
+  layers: 6,
+  d: 576,
+  heads: 9,
+  kv: 3,
+  dqk: 64,
+  dv: 64,
+  ffn: 1536,
+  vocab: 2048,
+  ctx: 16384,
+};
 
 export interface Latencies {
   runs: number;

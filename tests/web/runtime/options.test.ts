@@ -85,6 +85,7 @@ describe('generate options', () => {
     await expect(engine.tokenize(5 as never)).rejects.toMatchObject(refused);
     await expect(engine.tokenize('a', { special: true } as never)).rejects.toMatchObject(refused);
     await expect(engine.session().truncate(-1)).rejects.toMatchObject(refused);
+    await expect(engine.session().truncate(2 ** 32)).rejects.toMatchObject(refused);
   });
 });
 

@@ -1,8 +1,8 @@
 // The process is killed between any two operations on the disk, with what a disk may then have kept of the unflushed
 // writes. Afterwards there is nothing, a part that can be continued, or the whole file; and the next load completes it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { recordOf, wholeFile } from '../../../web/runtime/src/store/stored_file.js';
-import { keyOf } from '../../../web/runtime/src/store/stored_source.js';
 import { randomSource } from '../text/vocabularies.js';
 import { FaultServer } from './fault_server.js';
 import { modelBytes, sha256Of, take } from './loading.js';

@@ -1,8 +1,8 @@
 // What the store does where it cannot do its work: no storage, no space, files in use; and several tabs at once.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StorePlace } from '../../../web/runtime/src/store/place.js';
+import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
-import { keyOf } from '../../../web/runtime/src/store/stored_source.js';
 import { FaultServer } from './fault_server.js';
 import { expectBytes, modelBytes, sha256Of, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';

@@ -1,8 +1,8 @@
 // The store over a disk in memory and a server that goes wrong in every way: whatever happens, the next load gives the
 // right bytes, and nothing wrong is ever kept.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
-import { keyOf } from '../../../web/runtime/src/store/stored_source.js';
 import { randomSource } from '../text/vocabularies.js';
 import { FaultServer } from './fault_server.js';
 import { expectBytes, modelBytes, sha256Of, take } from './loading.js';

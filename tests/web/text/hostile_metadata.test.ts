@@ -15,7 +15,7 @@ import type { MapMetadata, MetadataValue } from './gguf_header.js';
 import { CONVERSATION, TEMPLATES } from './templates.js';
 import { bpeMetadata, CONTROL, randomSource, spmMetadata } from './vocabularies.js';
 
-const RUNS = Number(process.env.HEADLIGHT_FUZZ_RUNS ?? 1500);
+const RUNS = Number(process.env.HEADLIGHT_FUZZ_RUNS ?? 5000);
 const SEED = Number(process.env.HEADLIGHT_SEED ?? 1);
 /** What a person may wait for, on a machine that does other things. */
 const LONGEST_MS = 5000;

@@ -17,6 +17,7 @@ import {
   elsewhere,
   generateOptionsWire,
   integer,
+  MAX_UINT32,
   oneOf,
   type Rules,
 } from './options.js';
@@ -90,7 +91,7 @@ export class EngineSession {
 
   /** Forgets all but the first nTokens tokens of the session's history. */
   async truncate(nTokens: number): Promise<void> {
-    const rule = integer(0);
+    const rule = integer(0, MAX_UINT32);
     if (!rule.accepts(nTokens))
       throw new BadOptionError(`truncate: nTokens must be ${rule.range}, got ${nTokens}`);
     await this.#request('truncate', { session: this.#session, nTokens });

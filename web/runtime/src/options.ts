@@ -207,7 +207,8 @@ export function sessionOptions(options: LoadOptions): SessionOptionsWire {
 export const MAX_LOGPROBS = 20;
 /** Beyond this every distribution is flat. */
 const MAX_TEMPERATURE = 100;
-const MAX_UINT32 = 2 ** 32 - 1;
+/** What the module counts with. */
+export const MAX_UINT32 = 2 ** 32 - 1;
 
 const GENERATE_RULES: Rules<GenerateOptions> = {
   temperature: number(0, MAX_TEMPERATURE),

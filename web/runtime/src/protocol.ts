@@ -4,6 +4,7 @@
 import type { AttendResult } from './attend_types.js';
 import type { WireError } from './errors.js';
 import type { LabCall, LabOps, LabProgress } from './lab/lab_protocol.js';
+import type { StoreMode } from './store/stored_source.js';
 import type {
   CacheType,
   ChatMessage,
@@ -48,7 +49,7 @@ export interface SessionOptionsWire {
 
 /** Every default filled in. */
 export interface DownloadOptionsWire {
-  store: 'off' | 'try' | 'require';
+  store: StoreMode;
   /** Lower case; of each source, or empty. */
   sha256: readonly string[];
   retries: number;

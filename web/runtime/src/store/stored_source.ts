@@ -13,22 +13,16 @@
 // all bytes, the stored ones included, since the loader reads them anyway.
 // Where the store cannot be used (no storage, short of space, another fault), the download goes on into memory alone and a
 // notice says why; with store: 'require' it is a QuotaError.
-import { AbortedError, asHeadlightError, IntegrityError, QuotaError } from '../errors.js';
+import { asHeadlightError, IntegrityError, QuotaError } from '../errors.js';
 import type { Have } from './attempt.js';
 import type { Release, StorePlace } from './place.js';
-import { isOutdated } from './revalidate.js';
-import { type Sha256, sha256, sha256OfText } from './sha256.js';
-import {
-  type CheckpointInterval,
-  lockName,
-  PartWriter,
-  removeEntry,
-  type WholeFile,
-  wholeFile,
-} from './stored_file.js';
+import { type Sha256, sha256 } from './sha256.js';
+import { forgetEntry, isStorable, keyOf, openIfThere, openStored } from './stored_copy.js';
+import { type CheckpointInterval, lockName, PartWriter, removeEntry } from './stored_file.js';
 import { StartAnew, Transfer, type TransferOptions } from './transfer.js';
 
-export type StoreMode = 'off' | 'try' | 'require';
+/** 'read': a whole file that is there is used, nothing is written and nobody waited for. */
+export type StoreMode = 'off' | 'read' | 'try' | 'require';
 
 /** What became of a file; filled in while it streams. */
 export interface DownloadReport {
@@ -68,12 +62,13 @@ export interface StreamedFile {
 
 /** Beside the file: records, and what a file system needs for itself. */
 const SPARE_BYTES = 4 << 20;
-const PIECE_BYTES = 1 << 20;
 
 export async function openFile(address: string, context: StoreContext): Promise<StreamedFile> {
   // What comes behind # never reaches a server.
   const url = address.replace(/#.*$/, '');
   if (context.mode === 'off' || !isStorable(url)) return new Download(url, context).open(undefined);
+  if (context.mode === 'read')
+    return (await openIfThere(url, context)) ?? new Download(url, context).open(undefined);
   let place: StorePlace | undefined;
   try {
     place = await context.openPlace();
@@ -84,16 +79,6 @@ export async function openFile(address: string, context: StoreContext): Promise<
   const key = await keyOf(url);
   const stored = await openStored(place, key, 'shared', context);
   return stored ?? openForWriting(url, place, key, context);
-}
-
-/** Other addresses (blob:, data:) name bytes that are here already. */
-export function isStorable(url: string): boolean {
-  return /^https?:/i.test(url);
-}
-
-/** Of an address without fragment. */
-export async function keyOf(url: string): Promise<string> {
-  return (await sha256OfText(url)).slice(0, 40);
 }
 
 function withoutStore(url: string, context: StoreContext, why: string): Promise<StreamedFile> {
@@ -109,79 +94,6 @@ function refuseOrNote({ mode, report }: StoreContext, why: string, details = {})
     );
   }
   report.notices.push(`not kept in the browser's storage: ${why}`);
-}
-
-/** Undefined where there is no whole file that will do; then the lock is free again. */
-async function openStored(
-  place: StorePlace,
-  key: string,
-  lock: 'shared' | Release,
-  context: StoreContext,
-): Promise<StreamedFile | undefined> {
-  const release = lock === 'shared' ? await place.lock(lockName(key), 'shared', context) : lock;
-  try {
-    const whole = await wholeFile(place, key);
-    if (whole !== undefined && (await willDo(whole, context))) {
-      const forget = () => forgetEntry(place, key, context);
-      return {
-        totalBytes: whole.data.size,
-        lengthIsExact: true,
-        contentType: '',
-        fromStore: true,
-        chunks: storedChunks(whole, release, context),
-        forget,
-      };
-    }
-  } catch (error) {
-    context.report.notices.push(
-      `the stored file could not be read: ${asHeadlightError(error).message}`,
-    );
-  }
-  if (lock === 'shared') release();
-  return undefined;
-}
-
-async function willDo({ record }: WholeFile, context: StoreContext): Promise<boolean> {
-  const { expectedSha256, revalidate, signal, report } = context;
-  if (expectedSha256 !== undefined) return expectedSha256 === record.sha256;
-  return !revalidate || !(await isOutdated(record, signal, report.notices));
-}
-
-async function* storedChunks(
-  { data, record }: WholeFile,
-  release: Release,
-  { report, expectedSha256, signal }: StoreContext,
-): AsyncGenerator<Uint8Array> {
-  // Who gives a hash wants to be certain of the bytes, not only of what was recorded once.
-  const hash = expectedSha256 === undefined ? undefined : await sha256();
-  try {
-    for (let at = 0; at < data.size; at += PIECE_BYTES) {
-      if (signal.aborted) throw new AbortedError();
-      const piece = new Uint8Array(await data.slice(at, at + PIECE_BYTES).arrayBuffer());
-      hash?.update(piece);
-      report.fromStoreBytes += piece.length;
-      yield piece;
-    }
-    if (hash !== undefined && hash.digest() !== record.sha256)
-      throw new IntegrityError(`its SHA-256 is not ${record.sha256} any more`);
-    report.kept = true;
-    report.sha256 = record.sha256;
-  } catch (error) {
-    if (error instanceof AbortedError) throw error;
-    const { message } = asHeadlightError(error);
-    throw new IntegrityError(`The stored copy of ${record.url} is damaged: ${message}`);
-  } finally {
-    release();
-  }
-}
-
-async function forgetEntry(place: StorePlace, key: string, wait: StoreContext): Promise<void> {
-  const release = await place.lock(lockName(key), 'exclusive', wait);
-  try {
-    await removeEntry(place, key);
-  } finally {
-    release();
-  }
 }
 
 async function openForWriting(

@@ -45,9 +45,9 @@ function deferred(): Deferred {
   return { promise, resolve };
 }
 
-/** A header is small, and its download is left once it is there. */
-const NO_DOWNLOAD: DownloadOptionsWire = {
-  store: 'off',
+/** A header is small, and its download is left once it is there. A model that is stored needs no network. */
+const HEADER_ONLY: DownloadOptionsWire = {
+  store: 'read',
   sha256: [],
   retries: DEFAULT_RETRIES,
   revalidate: false,
@@ -69,9 +69,9 @@ export class WorkerHost {
       start: (body, job) => this.#start(body, job),
       load: (body, job) => this.#load(body, job),
       inspect: (body, job) =>
-        inspectModel(this.#loadContext(job, NO_DOWNLOAD), body.sources, body.session),
+        inspectModel(this.#loadContext(job, HEADER_ONLY), body.sources, body.session),
       preflight: (body, job) =>
-        preflight(this.#loadContext(job, NO_DOWNLOAD), body.sources, body.session),
+        preflight(this.#loadContext(job, HEADER_ONLY), body.sources, body.session),
       generate: (body, job) => this.#generate(body, job),
       truncate: (body, job) => this.#truncate(body, job),
       fork: ({ session, to }, job) => this.#loaded().fork(session, to, job.abort),

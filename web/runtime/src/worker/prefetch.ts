@@ -3,7 +3,8 @@
 // when it comes to that file, and meets the same fault.
 import { asHeadlightError } from '../errors.js';
 import type { SourceWire } from '../protocol.js';
-import { type DownloadReport, isStorable } from '../store/stored_source.js';
+import { isStorable } from '../store/stored_copy.js';
+import type { DownloadReport } from '../store/stored_source.js';
 import { openSource, type SourceContext } from './sources.js';
 
 /** Beside the file that is being loaded. More connections to one server bring little. */

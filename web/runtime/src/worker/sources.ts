@@ -142,7 +142,7 @@ async function openUrl(url: string, index: number, context: SourceContext): Prom
   const report: DownloadReport = {
     ...{ fromStoreBytes: 0, fromNetworkBytes: 0, kept: false, sha256: undefined, notices: [] },
   };
-  const keeps = download.store !== 'off';
+  const keeps = download.store === 'try' || download.store === 'require';
   const file = await openFile(url, {
     openPlace: () => env.openStore(),
     mode: download.store,

@@ -1,0 +1,196 @@
+// How long a stop takes to be seen in real browsers, in the module with and without threads: in a prompt, in generation, and
+// in loads from a file, from a fast server and from one that has stalled; and that everything is afterwards as before.
+import { readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { DownloadInfo, EngineInfo } from 'headlight-wasm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serve } from '../../../web/serve.mjs';
+import { isInstalled, openTab } from '../../browser/support/browsers.js';
+import { patienceMs } from '../../browser/support/chat.js';
+import { type Tab, until } from '../../browser/support/tab.js';
+import { coreShare, latenciesOf, MIDDLE, PROMISED_MS } from '../../web/runtime/abort_latency.js';
+import { randomModel } from '../../web/runtime/random_model.js';
+import { FaultServer } from '../../web/store/fault_server.js';
+import { randomSource } from '../../web/text/vocabularies.js';
+import { isLong, report, SEED } from '../plan.js';
+
+const RUNS = isLong ? 60 : 4;
+const PROMPT_TOKENS = 2000;
+const file = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
+
+interface WholeLoad {
+  tokens: string;
+  download?: DownloadInfo;
+  ms: number;
+  workers: number;
+}
+
+/** What fixtures/abort/main.js puts there. */
+interface AbortPage {
+  load(url: string, more: object): Promise<EngineInfo['runtime']>;
+  prefill(plan: object): Promise<number[]>;
+  decode(plan: object): Promise<number[]>;
+  isAsBefore(): Promise<boolean>;
+  dispose(): Promise<void>;
+  chooseSource(source: { url: string; asFile: boolean }): Promise<void>;
+  stopLoad(plan: object): Promise<[number, number, number] | []>;
+  wholeLoad(plan: object): Promise<WholeLoad>;
+}
+/** In the page. */
+declare const abortPage: AbortPage;
+
+const MODULES = [
+  ['simd', { module: 'simd', threads: 1 }],
+  ['simd-threads', { module: 'simd', threads: 2 }],
+] as const;
+
+describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
+  const skip = !isInstalled(engine);
+  const why = skip ? ` (needs ${engine}: npm run setup)` : '';
+  const pick = randomSource(SEED + (engine === 'chromium' ? 0 : 1000));
+  let pages: Awaited<ReturnType<typeof serve>>;
+  let server: FaultServer;
+  let tab: Tab;
+  let model: string;
+  let bytes: Uint8Array;
+
+  beforeAll(async () => {
+    if (skip) return;
+    model = await randomModel('stops', MIDDLE, 'q4_0');
+    bytes = new Uint8Array(readFileSync(model));
+    const mounts = {
+      '/runtime/': file('web/runtime/dist'),
+      '/models/': path.dirname(model),
+      '/': file('tests/browser/fixtures/abort'),
+    };
+    pages = await serve({ mounts });
+    server = new FaultServer(pages.url);
+    await server.start();
+    tab = await openTab(engine);
+    await tab.open(server.url);
+    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+  });
+  afterAll(async () => {
+    if (skip) return;
+    rmSync(model);
+    await tab?.close();
+    await Promise.all([server?.stop(), pages?.close()]);
+  });
+
+  /** Prints what was measured; the answer is whether it was late on a core of its own. */
+  function isLate(what: string, found: number[], more: object = {}): boolean {
+    const { runs, p50, p99, max } = latenciesOf(found);
+    const share = coreShare();
+    const late = p50 * share > PROMISED_MS;
+    const ms = `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)} ms`;
+    const figures = { runs, faults: runs, lost: late ? 1 : 0, ms, coreShare: share.toFixed(2) };
+    report(`abort, ${what}, ${engine}`, { ...figures, ...more });
+    return late;
+  }
+
+  const timeout = isLong ? 1_800_000 : 600_000;
+
+  it.skipIf(skip).each(MODULES)(
+    `%s: in a prompt and in generation, within 50 ms${why}`,
+    { timeout },
+    async (name, more) => {
+      const url = `/models/${path.basename(model)}`;
+      const runtime = await tab.run((at, o) => abortPage.load(at, o), url, more);
+      expect(runtime.module).toBe(name);
+      const prefill: number[] = [];
+      const decode: number[] = [];
+      for (let i = 0; i < RUNS; i++) {
+        const plan = { seed: pick(1e6), nTokens: PROMPT_TOKENS, share: pick(90) / 100 };
+        const stop = { ...plan, waitMs: pick(30) };
+        prefill.push(...(await tab.run((how) => abortPage.prefill(how), stop)));
+        const token = { seed: pick(250), nTokens: 1 + pick(4) };
+        decode.push(...(await tab.run((how) => abortPage.decode(how), token)));
+      }
+      const late = [isLate(`prefill, ${name}`, prefill), isLate(`decode, ${name}`, decode)];
+      expect(late).toEqual([false, false]);
+      expect(await tab.run(() => abortPage.isAsBefore())).toBe(true);
+      await tab.run(() => abortPage.dispose());
+    },
+  );
+
+  it.skipIf(skip).each(MODULES)(
+    `%s: in a load from a file, from the start of the module to the last weights${why}`,
+    { timeout },
+    async (name, more) => {
+      const url = `/models/${path.basename(model)}`;
+      await tab.run((from) => abortPage.chooseSource(from), { url, asFile: true });
+      const whole = { store: false, more };
+      const before = await tab.run((how) => abortPage.wholeLoad(how), whole);
+      const found: number[] = [];
+      for (let i = 0; i < RUNS; i++) {
+        // Half of them anywhere, half while weights are packed.
+        const isPacking = i % 2 === 0;
+        const stop = {
+          ...whole,
+          share: isPacking ? (1 + pick(95)) / 100 : 0,
+          waitMs: isPacking ? 0 : pick(Math.ceil(before.ms)),
+        };
+        found.push(...(await tab.run((how) => abortPage.stopLoad(how), stop)).slice(0, 1));
+      }
+      expect(isLate(`load from a file, ${name}`, found)).toBe(false);
+      const after = await tab.run((how) => abortPage.wholeLoad(how), whole);
+      expect([after.tokens, after.workers]).toEqual([before.tokens, 0]);
+    },
+  );
+
+  it.skipIf(skip).each([
+    ['a fast server', { bytes: [] as never, pieceBytes: 1 << 20, pauseMs: 5 }, undefined],
+    ['a server that stalls', { bytes: [] as never, pieceBytes: 1 << 18, pauseMs: 1 }, 'stall'],
+  ] as const)(
+    `in a download from %s, whose part is kept and taken up again${why}`,
+    { timeout },
+    async (name, served, fault) => {
+      const more = MODULES[0][1];
+      const name64 = `/stops-${name.replaceAll(' ', '-')}.gguf`;
+      const found: number[] = [];
+      const freed: number[] = [];
+      let resumed = 0;
+      let lost = 0;
+      const from = { url: server.serve(name64, { ...served, bytes }), asFile: false };
+      await tab.run((at) => abortPage.chooseSource(at), from);
+      const before = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
+      for (let i = 0; i < RUNS; i++) {
+        await tab.run((at) => abortPage.chooseSource(at), from);
+        const afterBytes = Math.floor(bytes.length * (0.1 + pick(80) / 100));
+        const faults = fault === 'stall' ? [{ kind: 'stall', afterBytes } as const] : [];
+        server.serve(name64, { ...served, bytes }, ...faults);
+        // A stalled download says nothing more, and a browser may hold its last bytes back: some time after those before.
+        const share = (afterBytes / bytes.length) * 0.8;
+        const stop = {
+          share,
+          waitMs: fault === 'stall' ? 50 + pick(600) : pick(20),
+          store: true,
+          more,
+        };
+        const [seenMs, freeMs, partBytes] = await tab.run((how) => abortPage.stopLoad(how), stop);
+        if (seenMs === undefined || freeMs === undefined) continue;
+        found.push(seenMs);
+        freed.push(freeMs);
+        const sentBytes = server.sentBytes(name64);
+        const again = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
+        const { fromStoreBytes, fromNetworkBytes, kept } = again.download ?? {};
+        const isRight =
+          again.tokens === before.tokens &&
+          kept === true &&
+          fromStoreBytes === partBytes &&
+          server.sentBytes(name64) - sentBytes === fromNetworkBytes &&
+          fromNetworkBytes === bytes.length - (partBytes ?? 0);
+        if (!isRight) lost += 1;
+        if ((partBytes ?? 0) > 0) resumed += 1;
+      }
+      const free = latenciesOf(freed);
+      const givenBack = `p50 ${free.p50.toFixed(1)}, max ${free.max.toFixed(1)} ms`;
+      expect(isLate(`download from ${name}`, found, { givenBack, resumed, lost })).toBe(false);
+      expect(lost).toBe(0);
+      expect(resumed).toBeGreaterThan(0);
+      const { workers } = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
+      expect(workers).toBe(0);
+    },
+  );
+});
