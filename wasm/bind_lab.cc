@@ -3,6 +3,7 @@
 #include <emscripten/bind.h>
 
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,6 @@
 #include "lab/lab_error.h"
 #include "lab/model_edit.h"
 #include "lab/svd.h"
-#include "lab/token_scores.h"
 #include "lab/weights.h"
 #include "objects.h"
 #include "wire.h"
@@ -136,25 +136,35 @@ val ModelObject::TraceBlock(const val& tokens, const val& options) const {
   });
 }
 
-val SessionObject::TokenScores(const val& tokens) {
+val SessionObject::BeginScores(const val& tokens) {
   return Guard([&] {
-    const headlight::TokenScores scores = ScoreTokens(session_, ReadUint32Array(tokens, "tokens"));
+    scores_.reset();
+    scores_.emplace(session_, ReadUint32Array(tokens, "tokens"));
+  });
+}
+
+val SessionObject::AdvanceScores(double budget_ms) {
+  return Guard([&] {
+    if (!scores_.has_value()) {
+      throw Error(ErrorCode::kBadOption, "advanceScores comes after beginScores",
+                  {{"option", "advanceScores"}});
+    }
+    const std::optional<TokenScores> scores = scores_->Advance(budget_ms);
+    if (!scores.has_value()) return val::null();
+    scores_.reset();
     val out = val::object();
-    out.set("logProbabilities", ToFloat32Array(scores.log_probabilities));
-    out.set("likeliest", ToUint32Array(scores.likeliest));
+    out.set("logProbabilities", ToFloat32Array(scores->log_probabilities));
+    out.set("likeliest", ToUint32Array(scores->likeliest));
     return out;
   });
 }
 
 val CalibrationObject::Segment(const val& tokens, bool check) {
-  return Guard([&] {
-    const std::vector<uint32_t> ids = ReadUint32Array(tokens, "tokens");
-    if (check) {
-      calibration_.CheckSegment(ids);
-    } else {
-      calibration_.AddSegment(ids);
-    }
-  });
+  return Guard([&] { calibration_.BeginSegment(ReadUint32Array(tokens, "tokens"), check); });
+}
+
+val CalibrationObject::Advance(double budget_ms) {
+  return Guard([&] { return calibration_.Advance(budget_ms); });
 }
 
 val CalibrationObject::Layer(size_t layer) const {
@@ -182,6 +192,7 @@ EMSCRIPTEN_BINDINGS(headlight_lab) {
   emscripten::class_<CalibrationObject>("Calibration")
       .smart_ptr<std::shared_ptr<CalibrationObject>>("CalibrationPtr")
       .function("segment", &CalibrationObject::Segment)
+      .function("advance", &CalibrationObject::Advance)
       .function("layer", &CalibrationObject::Layer);
 }
 

@@ -143,7 +143,8 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
       .function("save", &SessionObject::Save)
       .function("restore", &SessionObject::Restore)
 #ifndef HEADLIGHT_NO_LAB
-      .function("tokenScores", &SessionObject::TokenScores)
+      .function("beginScores", &SessionObject::BeginScores)
+      .function("advanceScores", &SessionObject::AdvanceScores)
 #endif
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)

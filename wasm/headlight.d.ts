@@ -188,7 +188,7 @@ export interface Loader extends Deletable {
 export interface Model extends Deletable {
   info(): ModelInfoWire;
   createSession(options: SessionOptionsWire): Result<Session>;
-  // From here to traceBlock, as Session.tokenScores: in the modules of one thread only.
+  // From here to traceBlock, as Session's scores: in the modules of one thread only.
   /** Another model that shares what does not change; this one stays as it is (src/lab/model_edit.h). */
   edit(edit: ModelEditWire): Result<Model>;
   /** Matrix `role` of a layer: 0 W_q, 1 W_k, 2 W_v, 3 W_o. Encoded: the bytes that a file of `type` holds. */
@@ -211,6 +211,8 @@ export interface LayerCalibrationWire {
 /** Two passes over segments of nTokens tokens: all added, then all checked. */
 export interface Calibration extends Deletable {
   segment(tokens: Uint32Array, check: boolean): Result<null>;
+  /** Computes the segment; false: more is to be done. */
+  advance(budgetMs: number): Result<boolean>;
   layer(layer: number): Result<LayerCalibrationWire>;
 }
 
@@ -244,10 +246,12 @@ export interface Session extends Deletable {
   advanceForward(
     budgetMs: number,
   ): Result<{ logits: Float32Array; capture: CapturedWire | null } | null>;
-  /** Entry i is about token i + 1. Takes the session's history. */
-  tokenScores(
-    tokens: Uint32Array,
-  ): Result<{ logProbabilities: Float32Array; likeliest: Uint32Array }>;
+  /** Takes the session's history. */
+  beginScores(tokens: Uint32Array): Result<null>;
+  /** null: more is to be done; cancel() ends it. Entry i is about token i + 1. */
+  advanceScores(
+    budgetMs: number,
+  ): Result<{ logProbabilities: Float32Array; likeliest: Uint32Array } | null>;
   history(): Uint32Array;
   stats(): RunStatsWire;
   plan(): SessionPlanWire;

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/aligned.h"
 #include "base/parallel.h"
 #include "lab/calibration.h"
+#include "lab/token_scores.h"
 #include "model/model_loader.h"
 #include "session/session.h"
 #include "simd/dot_form.h"
@@ -76,6 +78,7 @@ class CalibrationObject {
                     size_t n_tokens)
       : runtime_(std::move(runtime)), calibration_(std::move(model), n_tokens, runtime_->pool) {}
   val Segment(const val& tokens, bool check);
+  val Advance(double budget_ms);
   val Layer(size_t layer) const;
 
  private:
@@ -116,7 +119,8 @@ class SessionObject {
   val Restore(const val& bytes);
   val BeginForward(const val& tokens, bool all_positions, const val& capture);
   val AdvanceForward(double budget_ms);
-  val TokenScores(const val& tokens);
+  val BeginScores(const val& tokens);
+  val AdvanceScores(double budget_ms);
   val History() const;
   val Stats() const;
   val Plan() const;
@@ -125,6 +129,7 @@ class SessionObject {
  private:
   std::shared_ptr<RuntimeState> runtime_;  // before session_: the pool outlives it
   Session session_;
+  std::optional<ScoreRun> scores_;
 };
 
 }  // namespace headlight::wasm

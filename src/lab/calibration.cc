@@ -6,6 +6,7 @@
 
 #include "lab/lab_error.h"
 #include "session/session_plan.h"
+#include "session/stopwatch.h"
 
 namespace headlight {
 namespace {
@@ -52,26 +53,25 @@ double* Calibration::SumsOf(size_t layer, size_t head) noexcept {
   return sums_.data() + layer_offsets_[layer] + head * SumsPerHead(layer);
 }
 
-void Calibration::Run(std::span<const uint32_t> tokens) {
+void Calibration::BeginSegment(std::span<const uint32_t> tokens, bool is_check) {
   CheckLabTokens(model_->spec, tokens, n_, n_);
+  is_check_ = is_check;
   DecoderChunk chunk;
   chunk.tokens = tokens;
   chunk.observer = this;
   decoder_.Start(chunk, cache_);
+  has_segment_ = true;
+}
+
+bool Calibration::Advance(double budget_ms) {
+  if (!has_segment_) return true;
+  const Stopwatch stopwatch;
   while (decoder_.Step()) {
+    if (stopwatch.ms() >= budget_ms) return false;
   }
-}
-
-void Calibration::AddSegment(std::span<const uint32_t> tokens) {
-  is_check_ = false;
-  Run(tokens);
-  ++n_added_;
-}
-
-void Calibration::CheckSegment(std::span<const uint32_t> tokens) {
-  is_check_ = true;
-  Run(tokens);
-  ++n_checked_;
+  has_segment_ = false;
+  ++(is_check_ ? n_checked_ : n_added_);
+  return true;
 }
 
 void Calibration::OnRows(size_t layer, LayerTensor what, const LayerRows& rows) noexcept {

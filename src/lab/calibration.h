@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,9 +44,11 @@ class Calibration : private LayerObserver {
   // context, Error(kOutOfMemory). The pool must outlive the calibration.
   Calibration(std::shared_ptr<const Model> model, size_t n_tokens, ThreadPool& pool);
 
-  // n_tokens ids. Throws Error(kBadOption).
-  void AddSegment(std::span<const uint32_t> tokens);
-  void CheckSegment(std::span<const uint32_t> tokens);
+  // Starts a segment of n_tokens ids, to be added or checked, in place of one that is not done.
+  // Throws Error(kBadOption).
+  void BeginSegment(std::span<const uint32_t> tokens, bool is_check);
+  // Works for about budget_ms, one step of the decoder at least; whether the segment is done.
+  bool Advance(double budget_ms = std::numeric_limits<double>::infinity());
 
   // Of valid numbers.
   HeadCalibration Head(size_t layer, size_t head) const;
@@ -57,7 +60,6 @@ class Calibration : private LayerObserver {
   const Model& model() const { return *model_; }
 
  private:
-  void Run(std::span<const uint32_t> tokens);
   void OnRows(size_t layer, LayerTensor what, const LayerRows& rows) noexcept override;
   void Weigh(size_t layer, size_t head) noexcept;
   void AddPairs(size_t layer, size_t head, size_t t) noexcept;
@@ -72,7 +74,7 @@ class Calibration : private LayerObserver {
   KvCache cache_;
   Decoder decoder_;
   size_t n_added_ = 0, n_checked_ = 0;
-  bool is_check_ = false;
+  bool is_check_ = false, has_segment_ = false;
   // The layer at work: [n_tokens, width] each.
   std::vector<float> q_, k_, v_;
   std::vector<double> weights_;  // [n_tokens, n_tokens] of the head at work

@@ -3,6 +3,8 @@
 #define HEADLIGHT_LAB_TOKEN_SCORES_H_
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,8 +18,23 @@ struct TokenScores {
   std::vector<uint32_t> likeliest;
 };
 
-// Blocks until done; takes the session's history. Throws as Session::Logits does.
-TokenScores ScoreTokens(Session& session, std::span<const uint32_t> tokens);
+// The scores of `tokens` in pieces. Takes the session's history; the session must outlive it.
+class ScoreRun {
+ public:
+  // Throws as Session::BeginForward does.
+  ScoreRun(Session& session, std::span<const uint32_t> tokens);
+  // Works for about budget_ms; the scores when they are there, once. Throws as
+  // Session::AdvanceForward does.
+  std::optional<TokenScores> Advance(double budget_ms = std::numeric_limits<double>::infinity());
+
+ private:
+  void ScoreRow();
+
+  Session* session_;
+  std::vector<uint32_t> tokens_;
+  std::vector<float> logits_;  // [n_tokens, vocab_size] when they are there
+  TokenScores scores_;
+};
 
 }  // namespace headlight
 

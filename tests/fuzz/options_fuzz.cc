@@ -40,7 +40,10 @@ class Options {
                              : in_.ConsumeIntegral<uint32_t>();
   }
   float Float() {
-    constexpr float kSpecial[] = {0.0f, 1.0f, -1.0f, std::numeric_limits<float>::infinity(),
+    constexpr float kSpecial[] = {0.0f,
+                                  1.0f,
+                                  -1.0f,
+                                  std::numeric_limits<float>::infinity(),
                                   -std::numeric_limits<float>::infinity(),
                                   std::numeric_limits<float>::quiet_NaN()};
     if (in_.ConsumeBool()) return in_.PickValueInArray(kSpecial);
@@ -165,7 +168,7 @@ void Forward(Options& in, Session& session) {
   const bool all = in.Bool();
   session.BeginForward(in.Sizes(70), all, capture.has_value() ? &*capture : nullptr);
   while (!session.AdvanceForward(0.0).has_value()) continue;
-  ScoreTokens(session, in.Sizes(8));
+  ScoreRun(session, in.Sizes(8)).Advance();
 }
 
 void Edit(Options& in, Shared& shared) {
@@ -176,7 +179,8 @@ void Edit(Options& in, Shared& shared) {
   if (session == nullptr) std::abort();
   session->Logits(RandomTokens(40, edited->spec.vocab_size, 3), true);
   Calibration calibration(edited, in.Size(), shared.pool);
-  calibration.AddSegment(in.Sizes(8));
+  calibration.BeginSegment(in.Sizes(8), in.Bool());
+  calibration.Advance();
 }
 
 void AttendOnce(Options& in, Shared& shared) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "lab/token_scores.h"
@@ -98,7 +99,17 @@ TEST_CASE("token_scores: log-probabilities and likeliest tokens are those of the
   options.activations = ActivationType::kF32;
   Session session(test.model, options, pool);
   const std::vector<uint32_t> tokens = RandomTokens(20, 97, 5);
-  const TokenScores scores = ScoreTokens(session, tokens);
+  const TokenScores scores = ScoreRun(session, tokens).Advance().value();
+  ScoreRun run(session, tokens);
+  std::optional<TokenScores> in_pieces;
+  size_t n_pieces = 0;
+  while (!in_pieces.has_value()) {
+    in_pieces = run.Advance(0.0);
+    ++n_pieces;
+  }
+  CHECK(n_pieces > 19);
+  CHECK(in_pieces->log_probabilities == scores.log_probabilities);
+  CHECK(in_pieces->likeliest == scores.likeliest);
   const Matrix logits = OracleLogits(test.oracle, tokens);
   CHECK(scores.log_probabilities.size() == 19);
   for (size_t i = 0; i < 19; ++i) {

@@ -38,14 +38,30 @@ std::shared_ptr<const Model> WithQueries(const std::shared_ptr<const Model>& bas
   return model;
 }
 
-std::unique_ptr<Calibration> Calibrated(std::shared_ptr<const Model> model, ThreadPool& pool) {
+std::unique_ptr<Calibration> Calibrated(std::shared_ptr<const Model> model, ThreadPool& pool,
+                                        double budget_ms = 1e9) {
   const size_t vocab_size = model->spec.vocab_size;
   auto calibration = std::make_unique<Calibration>(std::move(model), kTokens, pool);
-  for (size_t i = 0; i < kSegments; ++i)
-    calibration->AddSegment(RandomTokens(kTokens, vocab_size, i));
-  for (size_t i = 0; i < kSegments; ++i)
-    calibration->CheckSegment(RandomTokens(kTokens, vocab_size, i));
+  for (const bool is_check : {false, true}) {
+    for (size_t i = 0; i < kSegments; ++i) {
+      calibration->BeginSegment(RandomTokens(kTokens, vocab_size, i), is_check);
+      while (!calibration->Advance(budget_ms)) continue;
+    }
+  }
   return calibration;
+}
+
+TEST_CASE("calibration: in pieces it gives the same numbers") {
+  ThreadPool pool(1);
+  const TestModel test = MakeTestModel(Spec(), TensorType::kF32, 1);
+  const auto whole = Calibrated(test.model, pool);
+  const auto pieces = Calibrated(test.model, pool, 0.0);
+  Calibration left(test.model, kTokens, pool);
+  left.BeginSegment(RandomTokens(kTokens, 97, 50), false);
+  CHECK(!left.Advance(0.0));  // a step of many
+  CHECK(whole->Head(0, 3).by_offset == pieces->Head(0, 3).by_offset);
+  CHECK(whole->Head(0, 3).spread == pieces->Head(0, 3).spread);
+  CHECK(whole->PairShares(0) == pieces->PairShares(0));
 }
 
 TEST_CASE("calibration: heads without queries are uniform: no spread, the prefix mean is exact") {
@@ -114,8 +130,10 @@ TEST_CASE("calibration: segments of the wrong length or vocabulary are refused")
         ErrorCode::kBadOption);
   Calibration calibration(test.model, kTokens, pool);
   const std::vector<uint32_t> few(kTokens - 1), foreign(kTokens, 97);
-  CHECK(testing::ErrorOf([&] { calibration.AddSegment(few); }).code() == ErrorCode::kBadOption);
-  CHECK(testing::ErrorOf([&] { calibration.AddSegment(foreign); }).code() == ErrorCode::kBadOption);
+  CHECK(testing::ErrorOf([&] { calibration.BeginSegment(few, false); }).code() ==
+        ErrorCode::kBadOption);
+  CHECK(testing::ErrorOf([&] { calibration.BeginSegment(foreign, true); }).code() ==
+        ErrorCode::kBadOption);
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 // was before the call.
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { LabCallOptions } from '../../../web/runtime/src/lab/lab_call.js';
 import type { LoadOptions } from '../../../web/runtime/src/types.js';
 import { isLong, report, SEED } from '../../soak/plan.js';
-import { headlight } from '../built_package.js';
+import { headlight, headlightLab } from '../built_package.js';
 import { randomSource } from '../text/vocabularies.js';
 import {
   type AbortPlan,
@@ -19,6 +20,7 @@ import {
 import { randomModel, type Shape } from './random_model.js';
 
 const { Engine } = headlight;
+const { ModelLab } = headlightLab;
 
 const RUNS = isLong ? 100 : 8;
 /** Llama 3.2 1B's layers, few of them: how long one takes is what matters. */
@@ -99,4 +101,42 @@ it('forward: a stop ends the work itself, and the next request does not wait for
   // The whole would have taken 95 % of its time from there.
   expect(performance.now() - stoppedAt).toBeLessThan(wholeMs / 2);
   await engine.dispose();
+});
+
+describe('the lab', () => {
+  it.each(['calibrate', 'evaluate'] as const)(
+    '%s: a stop ends the work itself, and the next request does not wait for its piece',
+    { timeout: 300_000 },
+    async (what) => {
+      const path = await randomModel(`lab-${what}`, { ...LARGE, layers: 6 }, 'q4_0');
+      const engine = await Engine.load(path, { module: 'simd', threads: 1, nCtx: 512 });
+      rmSync(path);
+      const lab = new ModelLab(engine);
+      const dialogues = [[{ role: 'user', content: 'a'.repeat(200) }]];
+      const work = (options: LabCallOptions) =>
+        what === 'calibrate'
+          ? lab.calibrate({ dialogues, segmentTokens: 64, maxSegments: 2, ...options })
+          : lab.original.evaluate({ dialogues, questions: [], ...options });
+      // Of the first piece: a segment or a dialogue.
+      const moments: number[] = [];
+      await work({ onProgress: () => moments.push(performance.now()) });
+      moments.push(performance.now());
+      const pieceMs = (moments[1] ?? 0) - (moments[0] ?? 0);
+      const controller = new AbortController();
+      const stopped = work({
+        signal: controller.signal,
+        onProgress: () => setTimeout(() => controller.abort(), pieceMs / 20),
+      });
+      await expect(stopped).rejects.toMatchObject({ code: 'Aborted' });
+      const start = performance.now();
+      await engine.stats();
+      const ms = performance.now() - start;
+      report(`abort, ${what} of the lab, large model`, {
+        ...{ runs: 1, faults: 1, lost: 0, coreShare: coreShare().toFixed(2) },
+        ms: `${ms.toFixed(1)} ms of a piece of ${pieceMs.toFixed(0)} ms`,
+      });
+      expect(ms).toBeLessThan(pieceMs / 2);
+      await engine.dispose();
+    },
+  );
 });

@@ -285,7 +285,8 @@ const NO_LAB = {
 };
 
 export class FakeSession implements Session {
-  readonly tokenScores = noLab;
+  readonly beginScores = noLab;
+  readonly advanceScores = noLab;
   readonly module: FakeModule;
   readonly #options: SessionOptionsWire;
   #history: number[] = [];

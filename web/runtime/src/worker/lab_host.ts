@@ -1,5 +1,5 @@
-// The lab's requests: edited copies of the loaded model, and what they can and cost. Every operation is cut into steps of a
-// dialogue, a question or a segment, between which other requests and a cancel come through.
+// The lab's requests: edited copies of the loaded model, and what they can and cost. What computes long does it in pieces,
+// between which other requests and a cancel come through.
 import type {
   Calibration,
   GenerateOptionsWire,
@@ -102,7 +102,7 @@ export class LabHost {
       items,
     }: { variant: { variant: number } & LabCache; what: string; items: readonly T[] },
     context: LabContext,
-    step: (session: Session, item: T) => void | Promise<void>,
+    step: (session: Session, item: T) => Promise<void>,
   ): Promise<void> {
     const session = this.#session(variant.variant, variant);
     try {
@@ -135,6 +135,7 @@ export class LabHost {
       for (const [i, tokens] of [...segments, ...segments].entries()) {
         await breathe(context, { done: i / (2 * n), what: 'calibrating' });
         unwrap(calibration.segment(tokens, i >= n));
+        await inTurns(() => unwrap(calibration.advance(ADVANCE_BUDGET_MS)) || null, context);
       }
       const layers = model
         .info()
@@ -154,9 +155,11 @@ export class LabHost {
     await this.#forEach(
       { variant: call, what: 'perplexity', items },
       context,
-      (session, dialogue) => {
+      async (session, dialogue) => {
         const { tokens, counted } = lossTokens(this.#host.text, dialogue, this.#host.nCtx);
-        const { logProbabilities, likeliest } = unwrap(session.tokenScores(tokens));
+        unwrap(session.beginScores(tokens));
+        const scored = () => unwrap(session.advanceScores(ADVANCE_BUDGET_MS));
+        const { logProbabilities, likeliest } = await inTurns(scored, context);
         const losses = counted.map((i) => -(logProbabilities[i - 1] ?? 0));
         const sum = losses.reduce((a, b) => a + b, 0);
         reply.lossSum += sum;
@@ -246,6 +249,16 @@ async function breathe(context: LabContext, progress: LabProgress): Promise<void
   context.onProgress(progress);
   await context.nextTurn();
   if (context.signal.aborted) throw new AbortedError();
+}
+
+/** What `advance` gives in the end; null is for more to be done. */
+async function inTurns<T>(advance: () => T | null, context: LabContext): Promise<T> {
+  for (;;) {
+    const done = advance();
+    if (done !== null) return done;
+    await context.nextTurn();
+    if (context.signal.aborted) throw new AbortedError();
+  }
 }
 
 function greedy(
