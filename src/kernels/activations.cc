@@ -1,4 +1,5 @@
 // Activations: f32 rows and, when a matrix of codes asks for it, their 8-bit form.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,13 @@ constexpr size_t kHalfVectors = kHalfCols / kLanes;
 // Blocks below this count as zero: 127 / max must not overflow, and nothing that small survives a
 // norm.
 constexpr float kSmallestMax = 1e-30f;
+
+// NaN has no code and rounds to anything: a block's sum stays within that of numbers all the same,
+// so that what is made of it does not overflow.
+int32_t BoundedSum(VecI32 sum) {
+  constexpr int32_t kMost = 127 * static_cast<int32_t>(kMaxMultiplier * kBlockCols);
+  return std::clamp(hn::ReduceSum(I32x4(), sum), -kMost, kMost);
+}
 
 // Where a block goes.
 struct BlockOut {
@@ -96,7 +104,6 @@ HWY_INLINE HalfSums QuantiseBlock(const float* x, const BlockOut& out) {
 // first_sums[n_blocks] of their first halves unless it is null.
 void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out, int32_t* sums,
                  int32_t* first_sums) {
-  const I32x4 di;
   for (size_t begin = 0, block = 0; begin < n_cols; begin += kBlockCols, ++block) {
     HalfSums halves;
     if (n_cols - begin >= kBlockCols) {
@@ -106,8 +113,8 @@ void QuantiseRow(const float* x, size_t n_cols, bool mixed_halves, BlockOut out,
       for (size_t i = begin; i < n_cols; ++i) padded[i - begin] = x[i];
       halves = QuantiseBlock(padded, out);
     }
-    sums[block] = hn::ReduceSum(di, hn::Add(halves.first, halves.second));
-    if (first_sums != nullptr) first_sums[block] = hn::ReduceSum(di, halves.first);
+    sums[block] = BoundedSum(hn::Add(halves.first, halves.second));
+    if (first_sums != nullptr) first_sums[block] = BoundedSum(halves.first);
     if (mixed_halves) MixHalves(out.codes);
     out = {out.codes + kBlockCols, out.scale + 1, out.multipliers + kBlockHalves};
   }

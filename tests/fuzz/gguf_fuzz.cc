@@ -36,7 +36,6 @@ void Compute(std::shared_ptr<const headlight::Model> model) {
   static headlight::ThreadPool pool(1);
   headlight::SessionOptions options;
   options.n_ctx = std::min<size_t>(8, model->spec.n_ctx_train);
-  options.activations = headlight::ActivationType::kF32;
   try {
     const headlight::SessionPlan plan = headlight::PlanSession(model->spec, options, 1);
     if (plan.kv_cache_bytes > kMaxSessionBytes || plan.workspace_bytes > kMaxSessionBytes) return;

@@ -1,6 +1,8 @@
 // The 8-bit form of activations: SIMD equals the scalar definition, bit for bit.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "kernels/matmul.h"
@@ -110,6 +112,25 @@ TEST_CASE("Activations: zero and vanishing blocks have scale 0 and no code") {
     }
   }
   CheckAgainstReference(std::vector<float>(32, 1.1e-30f), 1, 32, 32);
+}
+
+TEST_CASE("Activations: of what is no number the sums stay within those of numbers") {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& bad :
+       {std::vector{kNan}, {kInf}, {-kInf}, {kInf, -kInf}, {1.0f, kNan}, {kInf, 3e38f, kNan}}) {
+    for (const size_t n : {size_t{1}, size_t{17}, size_t{32}}) {
+      std::vector<float> x(32, 0.5f);
+      for (size_t i = 0; i < n; ++i) x[i] = bad[i % bad.size()];
+      ThreadPool pool(1);
+      Activations activations(1, 32, ActivationType::kInt8);
+      activations.Set(x.data(), 1, 32, 32);
+      activations.Quantise(pool, {false, false, true});
+      constexpr int32_t kMost = 32 * 127 * kMaxMultiplier;
+      CHECK(std::abs(activations.sums(0)[0]) <= kMost);
+      CHECK(std::abs(activations.first_sums(0)[0]) <= kMost);
+    }
+  }
 }
 
 TEST_CASE("Activations: WorkspaceBytes is what the arrays take") {
