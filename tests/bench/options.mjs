@@ -56,7 +56,8 @@ export function readOptions(argv) {
   }
   const { 'no-isolation': noIsolation, ctx, ...rest } = values;
   if (rest.baseline !== undefined) {
-    if (rest.peer !== 'none') throw new Error(`--baseline is the peer: no --peer beside it\n${usage}`);
+    if (rest.peer !== 'none')
+      throw new Error(`--baseline is the peer: no --peer beside it\n${usage}`);
     rest.peer = 'baseline';
   }
   return {

@@ -194,7 +194,9 @@ async function main() {
   }
   if (['wllama', 'native'].includes(options.peer)) installPeers();
   if (options.baseline && !existsSync(join(options.baseline, 'index.js'))) {
-    throw new Error(`${options.baseline} has no index.js: --baseline takes a built web/runtime/dist`);
+    throw new Error(
+      `${options.baseline} has no index.js: --baseline takes a built web/runtime/dist`,
+    );
   }
   const modelPath = prepareModel(options);
   const server = await serve({
