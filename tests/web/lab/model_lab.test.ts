@@ -159,6 +159,9 @@ describe('edits', () => {
     await refusal({ fix: [{ layer: 0, head: 8 }] }).toMatchObject({ details: { option: 'head' } });
     await refusal({ sinks: 4 }).toMatchObject({ details: { option: 'sinks' } });
     await refusal({ dQk: 7 }).toMatchObject({ details: { option: 'd_qk' } });
+    for (const layer of [6, -1, 0.5, 2 ** 32])
+      for (const look of [lab.original.tensor(layer, 'q'), lab.original.spectrum(layer, 'q')])
+        await expect(look).rejects.toMatchObject({ details: { option: 'layer' } });
   });
 
   test('a long evaluation is cancelled, and the engine goes on', async () => {

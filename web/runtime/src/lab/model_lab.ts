@@ -143,7 +143,7 @@ export class LabModel {
     packedBytes: number;
     values: Float32Array;
   }> {
-    const body = { variant: this.variant, layer, role: roleOf(which), encoded: false };
+    const body = { ...this.#matrix(layer, which), encoded: false };
     const { rows, cols, family, packedBytes, values } = await labCall(
       this.#engine.link.connection,
       'tensor',
@@ -154,7 +154,7 @@ export class LabModel {
 
   /** @internal For the export. */
   encodedTensor(layer: number, which: AttentionTensor): Promise<LabOps['tensor']['reply']> {
-    const body = { variant: this.variant, layer, role: roleOf(which), encoded: true };
+    const body = { ...this.#matrix(layer, which), encoded: true };
     return labCall(this.#engine.link.connection, 'tensor', body);
   }
 
@@ -163,7 +163,7 @@ export class LabModel {
     layer: number,
     which: AttentionTensor,
   ): Promise<{ singularValues: Float32Array; stableRank: number }> {
-    const body = { variant: this.variant, layer, role: roleOf(which) };
+    const body = this.#matrix(layer, which);
     const { values } = await labCall(this.#engine.link.connection, 'singularValues', body);
     const squares = values.reduce((sum, value) => sum + value * value, 0);
     const largest = values[0] ?? 0;
@@ -176,9 +176,7 @@ export class LabModel {
     const { layer, lastOnly = false, kvCache, budgetMs = 150 } = options;
     const { connection, info } = this.#engine.link;
     const ids = checkTokens('trace', tokens, info.model.vocabSize);
-    const shape = this.layers[layer];
-    if (shape === undefined)
-      throw badOption('trace', 'layer', layer, `an integer in [0, ${this.layers.length - 1}]`);
+    const shape = this.#layer('trace', layer);
     const body = {
       variant: this.variant,
       tokens: ids,
@@ -196,6 +194,17 @@ export class LabModel {
    */
   exportGguf(original: Blob | ArrayBuffer | Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
     return exportGguf(this, this.#engine.info, original);
+  }
+
+  #layer(where: string, layer: number): LayerInfo {
+    const shape = this.layers[layer];
+    if (shape !== undefined) return shape;
+    throw badOption(where, 'layer', layer, `an integer in [0, ${this.layers.length - 1}]`);
+  }
+
+  #matrix(layer: number, which: AttentionTensor) {
+    this.#layer('lab', layer);
+    return { variant: this.variant, layer, role: roleOf(which) };
   }
 
   /** Gives its memory back; sessions over it stay usable until they are closed. */
