@@ -1,6 +1,6 @@
 // How a vector of packed codes (4 rows x 4 or 8 columns) meets the activations of the same columns:
 // one struct a combination of family and arithmetic, all giving the same integers. For
-// matmul_codes.cc.
+// code_tile.cc.
 //
 // A struct has:
 // - kBlockBytes: codes of a block.

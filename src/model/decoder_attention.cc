@@ -90,21 +90,23 @@ void Decoder::ProjectQkv(size_t layer, Rows input, size_t first_row) noexcept {
                                                         weights.w_head_gate.data != nullptr);
   const PackedMatrix& w_gate =
       weights.w_attention_gate.data != nullptr ? weights.w_attention_gate : weights.w_head_gate;
-  MatMulJob jobs[4] = {{&weights.w_k, k_.data, k_.stride},
-                       {&weights.w_v, v_.data, v_.stride},
-                       {&weights.w_q, q_.at(first_row), q_.stride},
-                       {}};
-  size_t n_jobs = 3;
+  // In the order of most files, which is that of the weights in memory.
+  MatMulJob jobs[4];
+  size_t n_jobs = 0;
   if (has_gate) jobs[n_jobs++] = {&w_gate, gate_heads_.at(first_row), gate_heads_.stride};
+  jobs[n_jobs++] = {&weights.w_q, q_.at(first_row), q_.stride};
+  const size_t n_of_queries = n_jobs;
+  jobs[n_jobs++] = {&weights.w_k, k_.data, k_.stride};
+  jobs[n_jobs++] = {&weights.w_v, v_.data, v_.stride};
   SetActivations(input, d_model, 0);
   if (first_row == 0) {
     MatMul({jobs, n_jobs}, activations_, pool_);
     return;
   }
-  MatMul({jobs, 2}, activations_, pool_);
+  MatMul({jobs + n_of_queries, n_jobs - n_of_queries}, activations_, pool_);
   if (first_row == n_tokens_) return;
   SetActivations(input, d_model, first_row);
-  MatMul({jobs + 2, n_jobs - 2}, activations_, pool_);
+  MatMul({jobs, n_of_queries}, activations_, pool_);
 }
 
 void Decoder::FinishQuery(size_t layer, size_t row) noexcept {

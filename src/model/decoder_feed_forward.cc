@@ -98,13 +98,14 @@ void Decoder::RunFeedForward(const FeedForwardWeights& weights, Activation activ
 void Decoder::ProjectUp(const FeedForwardWeights& weights, Rows input, RowRange rows,
                         MatMulBand band) noexcept {
   const bool is_gated = weights.gate.data != nullptr;
-  MatMulJob jobs[2] = {BandOf({&weights.up, up_.at(rows.begin), up_.stride}, band), {}};
-  if (is_gated) jobs[1] = BandOf({&weights.gate, gate_.at(rows.begin), gate_.stride}, band);
+  // The gate first, as in most files.
+  const MatMulJob jobs[2] = {BandOf({&weights.gate, gate_.at(rows.begin), gate_.stride}, band),
+                             BandOf({&weights.up, up_.at(rows.begin), up_.stride}, band)};
   if (band.is_first()) {
     activations_.Set(input.at(rows.begin), rows.end - rows.begin, weights.up.shape.n_cols,
                      input.stride);
   }
-  MatMul(std::span(jobs).first(is_gated ? 2 : 1), activations_, pool_);
+  MatMul(std::span(jobs).last(is_gated ? 2 : 1), activations_, pool_);
   clock_.Mark(Stage::kFeedForward);
 }
 
