@@ -9,10 +9,11 @@ import type {
   AttentionTensorWire,
   BlockTraceWire,
   ModelEditWire,
+  RopeWire,
 } from '../web/runtime/src/lab/wire.js';
 import type { CaptureRequestWire } from '../web/runtime/src/protocol.js';
 
-export type { AttentionTensorWire, BlockTraceWire, ModelEditWire };
+export type { AttentionTensorWire, BlockTraceWire, ModelEditWire, RopeWire };
 
 export interface ModuleError {
   /** ErrorCodeName of src/base/error.h: 'BadModel', 'Unsupported', 'BadOption', 'OutOfMemory', ... */
@@ -322,6 +323,23 @@ export interface HeadlightModule {
     captured?: CapturedArrayWire;
     sinkMass?: CapturedArrayWire;
   }>;
+  // From here on in the modules of one thread only.
+  /** rows [n, width >= nRot] rotated in their positions, which are below nCtx; no rows: the frequencies alone. */
+  rope(
+    options: RopeWire,
+    rows: Float32Array,
+    positions: Uint32Array,
+  ): Result<{
+    /** [nRot / 2], radians a position. */
+    frequencies: Float64Array;
+    rows: Float32Array;
+    /** What cosines and sines are multiplied by. */
+    magnitude: number;
+  }>;
+  /** rows [n, width] + the sinusoids of their positions. */
+  sinusoids(rows: Float32Array, positions: Uint32Array): Result<Float32Array>;
+  /** [nHeads] */
+  alibiSlopes(nHeads: number): Result<Float32Array>;
 }
 
 export interface ModuleArguments {

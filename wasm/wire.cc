@@ -124,6 +124,7 @@ std::vector<float> ReadFloat32Array(const val& array, const char* name) {
 val ToUint8Array(std::span<const uint8_t> bytes) { return CopyOut("Uint8Array", bytes); }
 val ToUint32Array(std::span<const uint32_t> values) { return CopyOut("Uint32Array", values); }
 val ToFloat32Array(std::span<const float> values) { return CopyOut("Float32Array", values); }
+val ToFloat64Array(std::span<const double> values) { return CopyOut("Float64Array", values); }
 
 EvictionOptions ReadEviction(const val& options) {
   EvictionOptions out;

@@ -33,6 +33,7 @@ std::vector<float> ReadFloat32Array(const val& array, const char* name);
 val ToUint8Array(std::span<const uint8_t> bytes);
 val ToUint32Array(std::span<const uint32_t> values);
 val ToFloat32Array(std::span<const float> values);
+val ToFloat64Array(std::span<const double> values);
 
 SessionOptions ReadSessionOptions(const val& options);
 GenerateOptions ReadGenerateOptions(const val& options);

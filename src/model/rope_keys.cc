@@ -1,9 +1,9 @@
 // What the rope.* keys mean.
-#include <cmath>
 #include <string>
 
 #include "gguf/gguf_error.h"
 #include "model/model_keys.h"
+#include "position/yarn.h"
 
 namespace headlight {
 namespace {
@@ -24,11 +24,6 @@ size_t RotatedWidth(const ModelKeys& keys, size_t d_rotated) {
 double ScalingFactor(const ModelKeys& keys) {
   const char* key = keys.Has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   return keys.Positive(key, 1.0);
-}
-
-// YaRN's temperature on cosines and sines, 0.1 m ln(factor) + 1.
-double YarnMagnitude(double factor, double m) {
-  return factor <= 1.0 ? 1.0 : 0.1 * m * std::log(factor) + 1.0;
 }
 
 void ReadYarn(const ModelKeys& keys, double factor, RopeSpec& rope) {

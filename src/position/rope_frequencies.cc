@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "position/rope.h"
+#include "position/yarn.h"
 
 namespace headlight {
 namespace {
@@ -50,6 +51,10 @@ class YarnRamp {
 };
 
 }  // namespace
+
+double YarnMagnitude(double factor, double m) {
+  return factor <= 1.0 ? 1.0 : 0.1 * m * std::log(factor) + 1.0;
+}
 
 std::vector<double> RopeFrequencies(const RopeSpec& spec, size_t n_ctx) {
   const size_t n_half = spec.style == RopeStyle::kNone ? 0 : spec.n_rot / 2;

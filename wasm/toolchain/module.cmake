@@ -12,7 +12,7 @@ endif()
 
 # The lab is in the modules of one thread only: those with threads, which a chat takes, stay 32 kB smaller for it.
 if(HEADLIGHT_THREADS)
-  list(FILTER module_sources EXCLUDE REGEX "bind_lab\\.cc$")
+  list(FILTER module_sources EXCLUDE REGEX "bind_(lab|positions)\\.cc$")
 endif()
 add_library(headlight_bindings OBJECT ${module_sources})
 if(HEADLIGHT_THREADS)

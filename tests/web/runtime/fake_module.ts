@@ -137,6 +137,9 @@ export class FakeModule implements HeadlightModule {
   measureLimits(): Result<never> {
     throw new Error('not part of these tests');
   }
+  rope = this.measureLimits;
+  sinusoids = this.measureLimits;
+  alibiSlopes = this.measureLimits;
   attend(): Result<{
     out: Float32Array;
     kvCacheBytes: number;

@@ -12,6 +12,7 @@ import { Kernels } from './kernels.js';
 import { LoadedModel } from './loaded_model.js';
 import { LookSection } from './look/look_section.js';
 import { PhasesSection } from './phases/phases_section.js';
+import { PositionsSection } from './positions/positions_section.js';
 import { RunSection } from './run/run_section.js';
 import { pageState } from './url_state.js';
 import { WeightsSection } from './weights/weights_section.js';
@@ -25,6 +26,7 @@ export class LabPage {
   #failed = (message: string) => this.#showFailure(message);
   #kernels = new Kernels();
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
+  #positions = new PositionsSection(this.#state, this.#kernels, this.#failed);
   #default = defaultChoice(new URL('..', location.href).href);
   #model = new LoadedModel(this.#default, (text) => {
     byId('model-status', HTMLElement).textContent = text;
@@ -47,6 +49,7 @@ export class LabPage {
     acceptDrops(byId('drop-target', HTMLElement), (dropped) => this.#open(dropped));
     byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
     await this.#hand.start();
+    await this.#positions.start();
     await this.#bytes.start(this.#default);
     new ToyView(this.#kernels, this.#failed);
     for (const section of [this.#look, this.#phases, this.#change, this.#ranks]) section.start();

@@ -38,7 +38,7 @@ export function lineChart(options: LineChartOptions): SVGSVGElement {
     .domain([Math.min(...xs), Math.max(...xs)])
     .range([margin.left, width - margin.right]);
   const y = scaleLinear()
-    .domain([0, Math.max(...ys, 1e-9)])
+    .domain([Math.min(0, ...ys), Math.max(...ys, 1e-9)])
     .nice(5)
     .range([height - margin.bottom, margin.top]);
   const path = line<readonly [number, number]>(

@@ -7,6 +7,9 @@
 //              heads-list ([data-head]), heads-reset; seven (fields), seven-d, seven-shift, seven-article/-three/-equal,
 //              seven-table, seven-facts; online-tile, online-next, online-back, online-all, online-table, online-text;
 //              sat-d, sat-facts, sat-table, sat-factor, factor-result
+//   positions  pos-schemes ([data-scheme]), pos-scaling, pos-style, pos-vectors, pos-d/-r/-b/-f/-t/-c/-h/-n/-m (fields), pos-examples,
+//              pos-chart, pos-facts, pos-pairs ([data-pair]), pos-stretch, pos-slopes ([data-slope]), pos-turn-places/-theta (fields),
+//              pos-turns ([data-turn])
 //   look       <section id="look" data-look="reading|writing|ready">; look-model, look-files, look-text, look-run, look-write,
 //              look-label, look-examples, look-status, look-maps (button[data-head]), look-head-name, look-pin, look-strip
 //              ([data-row]), look-big, look-note, look-row-title, look-bars, look-facts ([data-facts]), look-labels

@@ -4,6 +4,7 @@
 import type { AttendResult } from './attend_types.js';
 import type { WireError } from './errors.js';
 import type { LabCall, LabOps, LabProgress } from './lab/lab_protocol.js';
+import type { RopeCall, RopeResult } from './lab/positions.js';
 import type { StoreMode } from './store/stored_source.js';
 import type {
   CacheType,
@@ -167,6 +168,9 @@ export interface Requests {
   stats: { session: number };
   attend: { spec: AttendSpecWire; q: Float32Array; k: Float32Array; v: Float32Array };
   limits: { readBytes: number; budgetMs: number };
+  rope: RopeCall;
+  sinusoids: { rows: Float32Array; positions: Uint32Array };
+  alibiSlopes: { nHeads: number };
   lab: LabCall;
 }
 export type RequestType = keyof Requests;
@@ -211,6 +215,9 @@ export interface Replies {
   stats: EngineStats;
   attend: AttendResult;
   limits: SpeedLimits;
+  rope: RopeResult;
+  sinusoids: Float32Array;
+  alibiSlopes: Float32Array;
   /** Of the call's op. */
   lab: LabOps[keyof LabOps]['reply'];
 }

@@ -4,11 +4,21 @@ import { attendSpec } from '../attend.js';
 import type { AttendOptions, AttendResult } from '../attend_types.js';
 import type { Connection } from '../connection.js';
 import type { Platform } from '../endpoint.js';
-import { AbortedError, WorkerLostError } from '../errors.js';
+import { AbortedError, UnsupportedError, WorkerLostError } from '../errors.js';
 import { launch } from '../launch.js';
 import { MAX_THREADS } from '../modules.js';
-import { abortSignal, checkOptions, integer, oneOf, type Rules } from '../options.js';
+import { abortSignal, badOption, checkOptions, integer, oneOf, type Rules } from '../options.js';
 import type { RuntimeInfo } from '../types.js';
+import {
+  type PlacedRows,
+  type RopeOptions,
+  type RopeResult,
+  ropeCall,
+  sinusoidCall,
+} from './positions.js';
+
+/** The module's own limit (wasm/bind_positions.cc). */
+const MAX_HEADS = 1024;
 
 export interface HeadLabOptions {
   /** 'auto' (default) takes the fastest module that works here. */
@@ -57,6 +67,34 @@ export class RunningHeadLab {
       v: identityValues(nKv, options.nKvHeads),
     });
     return out;
+  }
+
+  /** The frequencies of a rotary scheme, and rows rotated by it. */
+  async rope(options: RopeOptions): Promise<RopeResult> {
+    return this.#single().request('rope', ropeCall(options));
+  }
+
+  /** rows + sin and cos of pos / 10000^(2i / width), at places 2i and 2i + 1. */
+  async sinusoids(rows: PlacedRows): Promise<Float32Array> {
+    return this.#single().request('sinusoids', sinusoidCall(rows));
+  }
+
+  /** ALiBi's slope of each head (arXiv 2108.12409), for attend(). */
+  async alibiSlopes(nHeads: number): Promise<Float32Array> {
+    const rule = integer(1, MAX_HEADS);
+    if (!rule.accepts(nHeads)) throw badOption('alibiSlopes', 'nHeads', nHeads, rule.range);
+    return this.#single().request('alibiSlopes', { nHeads });
+  }
+
+  /** The position schemes are in the modules of one thread only. */
+  #single(): Connection {
+    if (this.#connection.closedBy !== undefined) throw this.#connection.closedBy;
+    if (this.runtime.module.endsWith('threads'))
+      throw new UnsupportedError(
+        `Position schemes do not run in the module '${this.runtime.module}'. Start the lab with threads: 1.`,
+        { option: 'threads' },
+      );
+    return this.#connection;
   }
 
   /** Ends the worker. */

@@ -22,6 +22,7 @@ export {
   patternOf,
 } from './model_edit.js';
 export { type CalibrateOptions, type LabModel, ModelLab, type TraceOptions } from './model_lab.js';
+export type { PlacedRows, RopeOptions, RopeResult } from './positions.js';
 export * from './presets.js';
 export { type RandomModelOptions, randomModel, randomModelBytes } from './random_model.js';
 export { type RecallQuestion, sampleQuestions } from './sample_questions.js';

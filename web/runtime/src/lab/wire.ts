@@ -18,6 +18,18 @@ export interface ModelEditWire {
   tables: Float32Array;
 }
 
+/** All fields are required. */
+export interface RopeWire {
+  style: 'interleaved' | 'half-split';
+  nRot: number;
+  freqBase: number;
+  scaling: 'none' | 'linear' | 'ntk' | 'dynamic' | 'yarn';
+  factor: number;
+  /** Of training, for dynamic and yarn. */
+  nCtxOriginal: number;
+  nCtx: number;
+}
+
 export interface AttentionTensorWire {
   rows: number;
   cols: number;

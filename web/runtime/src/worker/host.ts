@@ -104,6 +104,11 @@ export class WorkerHost {
         const { module, runtime } = this.#started();
         return unwrap(module.measureLimits(runtime, readBytes, budgetMs));
       },
+      rope: async ({ options, rows, positions }) =>
+        unwrap(this.#started().module.rope(options, rows, positions)),
+      sinusoids: async ({ rows, positions }) =>
+        unwrap(this.#started().module.sinusoids(rows, positions)),
+      alibiSlopes: async ({ nHeads }) => unwrap(this.#started().module.alibiSlopes(nHeads)),
       lab: (call, job) => {
         this.#lab ??= new LabHost(this.#loaded());
         return this.#lab.call(call, {
