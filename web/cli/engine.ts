@@ -1,5 +1,6 @@
 // An engine as the flags ask for it, ended in every case.
 import { Engine, type LoadOptions } from 'headlight-wasm';
+import { evictionOf } from './eviction.js';
 import { progressBar } from './output.js';
 import { type Call, numberOf, stringOf, type Values } from './usage.js';
 
@@ -12,6 +13,7 @@ export function loadOptions(values: Values): LoadOptions {
     module: stringOf(values, 'module'),
     activations: stringOf(values, 'activations'),
     kvCache: cache === undefined ? undefined : { k: cache, v: cache },
+    eviction: evictionOf(values),
   };
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as LoadOptions;

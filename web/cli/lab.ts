@@ -7,9 +7,11 @@ import {
   type LabModel,
   type ModelEdit,
   ModelLab,
+  type SessionKeeps,
   type SpeedResult,
 } from 'headlight-wasm/lab';
 import { withEngine } from './engine.js';
+import { evictionOf } from './eviction.js';
 import { bytesText, printJson } from './output.js';
 import { type Call, numberOf, stringOf, UsageError, type Values } from './usage.js';
 
@@ -28,26 +30,6 @@ function headsOf(values: Values, flag: string): HeadRef[] | undefined {
   });
 }
 
-/** "sinks=4,window=128" */
-function evictionOf(values: Values): { sinks: number; window: number } | undefined {
-  const text = stringOf(values, 'evict');
-  if (text === undefined) return undefined;
-  const given = new Map(
-    text.split(',').map((part) => {
-      const [name = '', value = ''] = part.split('=');
-      return [name.trim(), Number(value)];
-    }),
-  );
-  const sinks = given.get('sinks') ?? 0;
-  const window = given.get('window');
-  const isKnown = [...given.keys()].every((name) => name === 'sinks' || name === 'window');
-  if (!isKnown || window === undefined || Number.isNaN(window) || Number.isNaN(sinks))
-    throw new UsageError(
-      `--evict ${text}: sinks=N,window=N is expected, such as sinks=4,window=128`,
-    );
-  return { sinks, window };
-}
-
 function layersOf(values: Values): number[] | undefined {
   const text = stringOf(values, 'layers');
   if (text === undefined) return undefined;
@@ -57,7 +39,6 @@ function layersOf(values: Values): number[] | undefined {
 }
 
 export function editOf(values: Values): ModelEdit {
-  const eviction = evictionOf(values);
   const edit = {
     layers: layersOf(values),
     prune: headsOf(values, 'prune'),
@@ -66,8 +47,7 @@ export function editOf(values: Values): ModelEdit {
     dQk: numberOf(values, 'cut-qk'),
     samePairs: values['same-pairs'] === true ? true : undefined,
     dV: numberOf(values, 'cut-v'),
-    window: numberOf(values, 'window') ?? eviction?.window,
-    sinks: eviction?.sinks,
+    window: numberOf(values, 'window'),
   };
   const given = Object.entries(edit).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as ModelEdit;
@@ -78,6 +58,8 @@ interface Figures extends Omit<Evaluation, 'recall'> {
   tokensPerSecond: number;
   tokensPerSecondRange: [lowest: number, highest: number];
   kvBytesPerToken: number;
+  /** Of the whole context. */
+  kvCacheBytes: number;
   /** Answers to the lab's questions. */
   answers: Evaluation['recall']['answers'];
 }
@@ -90,6 +72,7 @@ function figures({ recall, ...rest }: Evaluation, speed: SpeedResult | undefined
     tokensPerSecond: speed?.tokensPerSecond ?? 0,
     tokensPerSecondRange: [speed?.lowest ?? 0, speed?.highest ?? 0],
     kvBytesPerToken: speed?.kvBytesPerToken ?? 0,
+    kvCacheBytes: speed?.kvCacheBytes ?? 0,
     answers,
   };
 }
@@ -97,40 +80,47 @@ function figures({ recall, ...rest }: Evaluation, speed: SpeedResult | undefined
 export async function lab(call: Call, json: boolean): Promise<void> {
   const edit = editOf(call.values);
   const cache = stringOf(call.values, 'kv-cache-after');
-  if (Object.keys(edit).length === 0 && cache === undefined) {
+  const eviction = evictionOf(call.values);
+  if (Object.keys(edit).length === 0 && cache === undefined && eviction === undefined) {
     throw new UsageError(
       'lab: a change is expected: --prune, --pool-kv, --fix, --cut-qk, --cut-v, --window, --evict or --kv-cache-after',
     );
   }
-  // The lab is in the modules of one thread only.
-  const single = { ...call, values: { threads: '1', ...call.values } };
+  // The lab is in the modules of one thread only. What is evicted, is so after the change.
+  const single = { ...call, values: { threads: '1', ...call.values, evict: undefined } };
   await withEngine(single, { json }, async (engine) => {
     const modelLab = new ModelLab(engine);
     const edited = await modelLab.edit(edit);
     await exportTo(stringOf(call.values, 'out'), call.model, edited);
-    const { before, after } = await measure(modelLab, edited, call.values, cache);
+    const { before, after } = await measure(modelLab, edited, keepsOf(call.values));
     const fixed = (edit.fix ?? []).length > 0 ? await patternsOf(modelLab, edit) : undefined;
-    const result = { edit, layers: edited.layers, before, after, ...(fixed && { fixed }) };
+    const result = {
+      ...{ edit, ...(eviction && { eviction }), layers: edited.layers, before, after },
+      ...(fixed && { fixed }),
+    };
     if (json) printJson(result);
     else process.stdout.write(table(before, after));
   });
 }
 
+/** How sessions keep keys and values before and after. The package checks the names. */
+function keepsOf(values: Values): [before: SessionKeeps, after: SessionKeeps] {
+  const plain = stringOf(values, 'kv-cache');
+  const eviction = evictionOf(values);
+  const keeps = (type: string | undefined) =>
+    type === undefined ? {} : { kvCache: { k: type, v: type } as never };
+  const after = stringOf(values, 'kv-cache-after') ?? plain;
+  return [keeps(plain), { ...keeps(after), ...(eviction && { eviction }) }];
+}
+
 async function measure(
   modelLab: ModelLab,
   edited: LabModel,
-  values: Values,
-  cache: string | undefined,
+  keeps: [before: SessionKeeps, after: SessionKeeps],
 ): Promise<{ before: Figures; after: Figures }> {
-  const plain = stringOf(values, 'kv-cache');
-  const cacheOf = (type: string | undefined) =>
-    type === undefined ? {} : { kvCache: { k: type, v: type } as never };
-  const beforeCache = cacheOf(plain);
-  const afterCache = cacheOf(cache ?? plain);
-  const before = await modelLab.original.evaluate(beforeCache);
-  const after = await edited.evaluate(afterCache);
-  const kvCache = [beforeCache, afterCache].map((one) => ('kvCache' in one ? one.kvCache : {}));
-  const [first, second] = await modelLab.speed([modelLab.original, edited], { kvCache });
+  const before = await modelLab.original.evaluate(keeps[0]);
+  const after = await edited.evaluate(keeps[1]);
+  const [first, second] = await modelLab.speed([modelLab.original, edited], { keeps });
   return { before: figures(before, first), after: figures(after, second) };
 }
 
@@ -159,6 +149,7 @@ function table(before: Figures, after: Figures): string {
     ['tokens/s', ({ tokensPerSecond }) => tokensPerSecond.toFixed(0)],
     ['weights', ({ weightsBytes }) => bytesText(weightsBytes)],
     ['KV a token', ({ kvBytesPerToken }) => bytesText(kvBytesPerToken)],
+    ['KV, whole context', ({ kvCacheBytes }) => bytesText(kvCacheBytes)],
     ['writes', ({ answers }) => answers[0]?.answer ?? ''],
   ];
   const lines = rows.map(([name, cell]) => [name, cell(before), cell(after)] as const);

@@ -30,6 +30,11 @@ const kvCache: Flag = {
   value: 'f32|f16|int8',
   help: 'format of the KV cache (default f32)',
 };
+const evict: Flag = {
+  type: 'string',
+  value: 'sinks=4,window=128',
+  help: 'keep the first keys and the last ones only; or h2o=N, snapkv=N: the most attended',
+};
 const engineFlags: Flags = {
   'n-ctx': nCtx,
   threads: { type: 'string', value: 'N', help: 'threads (default: half the cores, at most 8)' },
@@ -64,6 +69,7 @@ export const commands = {
       'top-p': { type: 'string', value: 'P', help: 'default 0.95' },
       'min-p': { type: 'string', value: 'P', help: 'default 0.05' },
       seed: { type: 'string', value: 'S', help: 'default: random' },
+      evict,
       ...engineFlags,
     },
   },
@@ -158,8 +164,8 @@ export const commands = {
       },
       'same-pairs': { type: 'boolean', help: 'drop the same pairs in every layer (for --out)' },
       'cut-v': { type: 'string', value: 'N', help: 'width of values: SVD of W_o W_v' },
-      window: { type: 'string', value: 'W', help: 'a query sees the last W keys' },
-      evict: { type: 'string', value: 'sinks=4,window=128', help: 'and the first keys' },
+      window: { type: 'string', value: 'W', help: 'a query sees the last W keys: a mask' },
+      evict,
       layers: { type: 'string', value: '0,3', help: 'widths and windows of these layers only' },
       'kv-cache-after': {
         type: 'string',

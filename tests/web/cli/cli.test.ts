@@ -138,6 +138,21 @@ describe('generate', () => {
     expect(result).toMatchObject({ memory: { kvCacheBytes: 64 * bytes } });
   });
 
+  it('--evict keeps the first keys and the last ones: the text becomes another, the cache smaller', () => {
+    const content = 'My name is Nora. I keep a green kite in the attic. What colour is my kite?';
+    const story = ['--chat', file('kite.json', JSON.stringify([{ role: 'user', content }]))];
+    const go = (...flags: string[]) =>
+      json('generate', model, ...story, '--temperature', '0', '--max-tokens', '24', ...flags);
+    const whole = go();
+    const few = go('--evict', 'sinks=0,window=8');
+    expect(few.memory.kvCacheBytes).toBeLessThan(whole.memory.kvCacheBytes);
+    expect(few.text).not.toBe(whole.text);
+    const sinks = go('--evict', 'sinks=4,window=8');
+    expect(sinks.text).not.toBe(few.text);
+    expect(go('--evict', 'sinks=4,window=300').text).toBe(whole.text);
+    expect(go('--evict', 'snapkv=4').text).not.toBe(whole.text);
+  });
+
   it('every option reaches the engine', () => {
     const options = [
       '--n-ctx',

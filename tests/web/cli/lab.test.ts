@@ -42,12 +42,17 @@ it('pruning, pooling and cuts: figures before and after, and a file that has the
   expect(JSON.parse(info.stdout).model.layers[0]).toMatchObject({ dQk: 16, dV: 24 });
 });
 
-it('a fixed head comes with what calibration says of it; an eviction window costs recall', () => {
+it('a fixed head comes with what calibration says of it', () => {
   const fixed = lab('--fix', '2.0').fixed[0];
   expect(fixed).toMatchObject({ layer: 2, head: 0 });
   expect(fixed.spread).toBeGreaterThan(0);
   expect(Object.keys(fixed.outputErrors)).toEqual(['shift', 'mean', 'first', 'table']);
-  const { before, after } = lab('--evict', 'sinks=4,window=48');
+});
+
+it('an eviction is the session’s, and costs recall', () => {
+  const { edit, eviction, before, after } = lab('--evict', 'sinks=4,window=48');
+  // The session's policy, not a mask in the model.
+  expect([edit, eviction]).toEqual([{}, { policy: 'sinks', sinks: 4, window: 48 }]);
   expect(after.recall.right).toBeLessThan(before.recall.right);
 });
 

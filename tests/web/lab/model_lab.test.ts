@@ -146,6 +146,48 @@ describe('edits', () => {
     await bare.drop();
   });
 
+  test('a session gives keys up by its own policy: without the first ones it costs more', async () => {
+    const options = { questions: [], dialogues: sampleDialogues().slice(0, 12) };
+    const loss = async (eviction?: Package.Eviction) =>
+      (await lab.original.evaluate({ ...options, ...(eviction && { eviction }) })).loss;
+    const whole = await loss();
+    expect(await loss({ policy: 'none' })).toBe(whole);
+    const sinks = await loss({ policy: 'sinks', sinks: 4, window: 24 });
+    const bare = await loss({ policy: 'sinks', sinks: 0, window: 24 });
+    expect(whole).toBeLessThan(sinks);
+    expect(sinks).toBeLessThan(bare);
+    // Without first keys it is the window's mask, bit for bit.
+    const masked = await lab.edit({ window: 24 });
+    expect((await masked.evaluate(options)).loss).toBe(bare);
+    await masked.drop();
+    expect(await loss({ policy: 'h2o', budget: 24 })).toBeGreaterThan(whole);
+    // A dialogue that is measured is one prompt, at whose end nothing is asked any more.
+    expect(await loss({ policy: 'snapkv', budget: 24 })).toBe(whole);
+  });
+
+  test('SnapKV shows in recall; speed and conversations keep what the session keeps', async () => {
+    const eviction = { policy: 'snapkv', budget: 16 } as const;
+    const options = { dialogues: [], eviction };
+    const { recall } = await lab.original.evaluate(options);
+    const whole = await lab.original.evaluate({ dialogues: [] });
+    expect(recall.right).toBeLessThan(whole.recall.right);
+    const few = { policy: 'sinks', sinks: 0, window: 16 } as const;
+    const [all, kept] = await lab.speed([lab.original, lab.original], {
+      ...{ rounds: 1, nPrompt: 4, nTokens: 2 },
+      keeps: [{}, { eviction: few }],
+    });
+    expect(kept?.kvCacheBytes).toBeLessThan(all?.kvCacheBytes ?? 0);
+    const session = await lab.original.session({ eviction: few });
+    expect(await answerOf(session)).not.toBe(await answerOf(engine.session()));
+    await session.close();
+    await expect(
+      lab.original.evaluate({ eviction: { policy: 'sinks', sinks: 99 } }),
+    ).rejects.toMatchObject({ code: 'BadOption', details: { option: 'sinks' } });
+    await expect(lab.original.session({ kvcache: {} } as never)).rejects.toMatchObject({
+      code: 'BadOption',
+    });
+  });
+
   test('what cannot be is refused by name, before anything is computed', async () => {
     const refusal = (edit: Lab.ModelEdit) => expect(lab.edit(edit)).rejects;
     await refusal({ kvHeads: 3 }).toMatchObject({

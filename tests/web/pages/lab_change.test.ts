@@ -7,6 +7,7 @@ import {
   modelEdit,
   NOTHING,
   readState,
+  sessionKeeps,
   writeState,
 } from '../../../web/pages/lab/change/edit_state.js';
 import {
@@ -37,7 +38,8 @@ describe('the edit in the address', () => {
   };
 
   test('every control is read and written; what is at its default is left out', () => {
-    const search = '?prune=3.5,4.1&fix=2.0&ekv=1&eqk=16&ev=24&ew=64&es=2&ep=1&ec=int8';
+    const search =
+      '?prune=3.5,4.1&fix=2.0&ekv=1&eqk=16&ev=24&ek=window&ew=64&es=2&eb=20&ep=1&ec=int8';
     const { state, written } = roundTrip(search);
     expect(new Set(written.slice(1).split('&'))).toEqual(new Set(search.slice(1).split('&')));
     expect(modelEdit(state)).toEqual({
@@ -49,14 +51,29 @@ describe('the edit in the address', () => {
       ...{ kvHeads: 1, dQk: 16, samePairs: true, dV: 24, window: 64, sinks: 2 },
     });
     expect(describeEdit(state)).toBe(
-      'pruned 3.5, 4.1; fixed 2.0; 1 KV head; d_qk 16; d_v 24; window 64, 2 sinks; int8 cache',
+      'pruned 3.5, 4.1; fixed 2.0; 1 KV head; d_qk 16; d_v 24; window 64, 2 sinks, by mask; int8 cache',
     );
     expect(roundTrip('').written).toBe('');
     expect(isNothing(readState(new UrlState('', () => {})))).toBe(true);
   });
 
+  test.each([
+    ['?es=0&ek=sinks', { policy: 'sinks', sinks: 0, window: 48 }, 'keeps 0 first + 48 last keys'],
+    ['?eb=20&ek=h2o', { policy: 'h2o', budget: 20 }, 'H2O, 20 keys'],
+    ['?ek=snapkv', { policy: 'snapkv', budget: 48 }, 'SnapKV, 48 keys'],
+  ])('%s is a policy of the session, not a change of the model', (search, eviction, name) => {
+    const { state, written } = roundTrip(search);
+    expect(written).toBe(search);
+    expect(modelEdit(state)).toEqual({});
+    expect(sessionKeeps(state).eviction).toEqual(eviction);
+    expect(isNothing(state)).toBe(false);
+    expect(describeEdit(state)).toBe(name);
+  });
+
   test('nonsense in the address is left out', () => {
-    const { state } = roundTrip('?prune=x,1.2.3,-1.0,2.7&eqk=abc&ec=f64&ew=-3');
+    const { state } = roundTrip('?prune=x,1.2.3,-1.0,2.7&eqk=abc&ec=f64&ek=none&ew=-3&es=99');
+    expect(sessionKeeps(state)).toEqual({ kvCache: { k: 'f32', v: 'f32' } });
+    expect(state.sinks).toBe(32);
     expect(modelEdit(state)).toEqual({ prune: [{ layer: 2, head: 7 }] });
     expect(describeEdit(NOTHING)).toBe('as loaded');
   });
@@ -72,6 +89,7 @@ describe('before and after', () => {
     },
     speed: {
       ...{ tokensPerSecond: 1000, lowest: 900, highest: 1100, kvBytesPerToken: 2688 },
+      kvCacheBytes: 512 * 2688,
       ...{ prefillTokensPerSecond: 4000, attentionMs: 0.1 },
     },
     text: '',
@@ -89,8 +107,9 @@ describe('before and after', () => {
       'Tokens a second 0 %',
       'Weights in memory −3.33 %',
       'Cache, one token 0 %',
+      'Cache, whole context 0 %',
     ]);
-    expect(rows.filter(({ lessIsBetter }) => lessIsBetter)).toHaveLength(4);
+    expect(rows.filter(({ lessIsBetter }) => lessIsBetter)).toHaveLength(5);
   });
 
   test('one sentence says cost and saving', () => {

@@ -167,7 +167,7 @@ export function checkLoadOptions(options: LoadOptions, where = 'Engine.load'): v
   checkEviction(where, options.eviction);
 }
 
-type EvictionWire = Pick<
+export type EvictionWire = Pick<
   SessionOptionsWire,
   'eviction' | 'evictionSinks' | 'evictionWindow' | 'evictionBudget'
 >;
@@ -175,7 +175,7 @@ type EvictionWire = Pick<
 /** The prompt's last queries that 'snapkv' asks: the value of the paper's code. */
 const SNAPKV_WINDOW = 32;
 
-function evictionWire(eviction: Eviction): EvictionWire {
+export function evictionWire(eviction: Eviction): EvictionWire {
   const wire = (sinks: number, window: number, budget: number): EvictionWire => ({
     eviction: eviction.policy,
     evictionSinks: sinks,

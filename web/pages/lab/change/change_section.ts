@@ -17,6 +17,7 @@ import {
   modelEdit,
   NOTHING,
   readState,
+  sessionKeeps,
   writeState,
 } from './edit_state.js';
 import { figureRows, type Measured, percent, verdict } from './figures.js';
@@ -159,21 +160,21 @@ export class ChangeSection {
     signal: AbortSignal,
     onProgress: (share: number, what: string) => void,
   ): Promise<Tried> {
-    const kvCache = { k: state.cache, v: state.cache };
+    const keeps = sessionKeeps(state);
     const evaluation = await model.evaluate({
-      ...{ kvCache, signal },
+      ...{ ...keeps, signal },
       onProgress: ({ done, what }) => onProgress(done, what),
     });
     // Beside the loaded model, in turns, so that both meet the same machine.
     const pair = model === lab.original ? [model] : [lab.original, model];
-    const caches = pair.map((one) => (one === model ? kvCache : {}));
-    const speeds = await lab.speed(pair, { signal, kvCache: caches, rounds: 5 });
+    const each = pair.map((one) => (one === model ? keeps : {}));
+    const speeds = await lab.speed(pair, { signal, keeps: each, rounds: 5 });
     const speed = speeds.at(-1);
     const [first] = this.#tried;
     if (speeds.length === 2 && first !== undefined && speeds[0] !== undefined)
       first.speed = speeds[0];
     if (speed === undefined) throw new Error('the speed was not measured');
-    const session = await model.session(kvCache);
+    const session = await model.session(keeps);
     const text = await this.#write(session, signal);
     return { label: describe(state), evaluation, speed, text, state };
   }
@@ -254,6 +255,7 @@ export class ChangeSection {
       'Recalled',
       'Weights, bytes',
       'Cache, bytes a token',
+      'Cache, whole context',
       'Tokens/s',
     ];
     byId('tried-table', HTMLTableElement).replaceChildren(
@@ -272,7 +274,13 @@ export class ChangeSection {
         const bytes = await edited.exportGguf(await this.#model.file());
         const name = `headlight-${describe(this.#state).replaceAll(/[^\w.]+/g, '-')}.gguf`;
         download(new Blob([bytes]), name, 'application/octet-stream');
-        this.#status.textContent = `${name}: ${(bytes.length / 1e6).toFixed(2)} MB`;
+        const { cache, keep } = this.#state;
+        const left = cache === 'f32' && (keep === 'all' || keep === 'window');
+        this.#status.textContent =
+          `${name}: ${(bytes.length / 1e6).toFixed(2)} MB` +
+          (left
+            ? ''
+            : '. What the cache keeps and how is a choice of the session: no file holds it.');
       } finally {
         await edited.drop();
       }
@@ -297,13 +305,17 @@ export class ChangeSection {
   #history(): FigureData {
     return {
       name: 'tried',
-      columns: ['edit', 'loss', 'recalled', 'weightsBytes', 'kvBytesPerToken', 'tokensPerSecond'],
+      columns: [
+        ...['edit', 'loss', 'recalled', 'weightsBytes', 'kvBytesPerToken', 'kvCacheBytes'],
+        'tokensPerSecond',
+      ],
       rows: this.#tried.map(({ label, evaluation: { loss, recall, weightsBytes }, speed }) => [
         label,
         loss,
         `${recall.right} of ${recall.asked}`,
         weightsBytes,
         speed.kvBytesPerToken,
+        speed.kvCacheBytes,
         Math.round(speed.tokensPerSecond),
       ]),
       picture: (width) => triedChart(this.#tried, width, () => {}),

@@ -1,8 +1,8 @@
-// The numbers of an edit: KV heads, widths, window, cache. Built anew for each model, since the ranges are the model's.
+// The numbers of an edit: KV heads, widths, cache, which keys stay. Built anew for each model, since the ranges are the model's.
 import type { CacheType, LayerInfo } from 'headlight-wasm';
 import { el } from '../../shared/dom.js';
 import { NumberField } from '../bytes/fields.js';
-import { CACHES, type EditState } from './edit_state.js';
+import { CACHES, type EditState, KEEPS, type Keep, MAX_SINKS } from './edit_state.js';
 
 export interface ControlsOptions {
   layers: readonly LayerInfo[];
@@ -57,25 +57,69 @@ function widths({ layers, state, changed }: ControlsOptions, first: LayerInfo): 
   return [qk.root, v.root];
 }
 
-function windows({ nCtx, state, changed }: ControlsOptions): HTMLElement[] {
+const keepNames: Readonly<Record<Keep, string>> = {
+  all: 'all',
+  window: 'a window (mask)',
+  sinks: 'first and last (StreamingLLM)',
+  h2o: 'most attended (H2O)',
+  snapkv: 'the prompt’s most attended (SnapKV)',
+};
+
+const keepTexts: Readonly<Record<Keep, string>> = {
+  all: 'Every key stays, as loaded.',
+  window:
+    'A mask in the model: a query sees its last keys and the first ones, each at its true distance. Nothing is taken out of the cache’s order.',
+  sinks:
+    'The session’s own policy: keys between are given up while the text is fed in, and the first ones then count as if they stood just before the window. Slide the first keys down to 0 to take the sink away.',
+  h2o: 'The session’s own policy: all along the text, of each layer and KV head the keys with the most attention so far stay, and the last half of the budget.',
+  snapkv:
+    'The session’s own policy: at the end of a prompt the keys stay that its last queries look at. It shows in facts recalled and in what is written; a dialogue whose loss is measured is one prompt and does not feel it.',
+};
+
+/** Which keys stay, and the numbers of that choice. */
+function keeping({ nCtx, state, changed }: ControlsOptions): HTMLElement[] {
   const slideTo = Math.min(256, nCtx);
+  const most = Math.max(1, nCtx - MAX_SINKS);
   const window = new NumberField(
-    {
-      ...{ id: 'edit-window', label: 'Window, keys', min: 0, max: nCtx, slideTo },
-      hint: '0: every key. A query sees so many last keys.',
-    },
+    { id: 'edit-window', label: 'Last keys', min: 1, max: most, slideTo },
     (value) => changed({ window: value }),
   );
   window.show(state.window);
   const sinks = new NumberField(
     {
-      ...{ id: 'edit-sinks', label: 'First keys kept', min: 0, max: nCtx, slideTo: 16 },
-      hint: 'The sinks of StreamingLLM; 0 takes them away.',
+      ...{
+        id: 'edit-sinks',
+        label: 'First keys kept (sinks)',
+        min: 0,
+        max: MAX_SINKS,
+        slideTo: 16,
+      },
+      hint: '0 takes the sink away.',
     },
     (value) => changed({ sinks: value }),
   );
   sinks.show(state.sinks);
-  return [window.root, sinks.root];
+  const budget = new NumberField(
+    { id: 'edit-budget', label: 'Keys of each layer and KV head', min: 2, max: most, slideTo },
+    (value) => changed({ budget: value }),
+  );
+  budget.show(state.budget);
+  const text = el('p', { class: 'hint', 'data-testid': 'edit-keep-text' });
+  const show = (keep: Keep) => {
+    const hasSpan = keep === 'window' || keep === 'sinks';
+    for (const { root } of [window, sinks]) root.hidden = !hasSpan;
+    budget.root.hidden = keep !== 'h2o' && keep !== 'snapkv';
+    text.textContent = keepTexts[keep];
+  };
+  const names = KEEPS.map((keep) => [keep, keepNames[keep]] as const);
+  const keep = choice('edit-keep', 'Keys that stay', names, state.keep, (value) => {
+    show(value as Keep);
+    changed({ keep: value as Keep });
+  });
+  show(state.keep);
+  keep.append(text);
+  keep.classList.add('wide');
+  return [keep, window.root, sinks.root, budget.root];
 }
 
 export function editControls(options: ControlsOptions): HTMLElement {
@@ -101,12 +145,11 @@ export function editControls(options: ControlsOptions): HTMLElement {
   same.checked = state.samePairs;
   same.addEventListener('change', () => changed({ samePairs: same.checked }));
   const [qk, v] = widths(options, first);
-  const [window, sinks] = windows(options);
   const samePairs = el(
     'label',
     { class: 'check' },
     same,
     el('span', {}, 'the same pairs in every layer, which a GGUF file can hold'),
   );
-  return el('div', { class: 'field-grid small' }, kv, cache, qk, v, window, sinks, samePairs);
+  return el('div', { class: 'field-grid small' }, kv, cache, qk, v, samePairs, ...keeping(options));
 }

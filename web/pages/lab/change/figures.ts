@@ -69,6 +69,12 @@ const NAMES: readonly {
     text: (value) => binaryBytes(value),
     lessIsBetter: true,
   },
+  {
+    name: 'Cache, whole context',
+    value: ({ speed }) => speed.kvCacheBytes,
+    text: (value) => binaryBytes(value),
+    lessIsBetter: true,
+  },
 ];
 
 export function figureRows(before: Measured, after: Measured): FigureRow[] {
@@ -103,9 +109,11 @@ export function verdict(before: Measured, after: Measured): string {
   const facts = lost > 0 ? ` and ${lost} of ${before.evaluation.recall.right} recalled facts` : '';
   const bytes = before.evaluation.weightsBytes - after.evaluation.weightsBytes;
   const cache = before.speed.kvBytesPerToken - after.speed.kvBytesPerToken;
+  const whole = before.speed.kvCacheBytes - after.speed.kvCacheBytes;
   const savings = [
     bytes > 0 ? `${binaryBytes(bytes)} of weights` : '',
     cache > 0 ? `${binaryBytes(cache)} of cache a token` : '',
+    cache === 0 && whole > 0 ? `${binaryBytes(whole)} of the cache` : '',
   ].filter((part) => part !== '');
   const saved = savings.length > 0 ? ` and saves ${savings.join(' and ')}` : '';
   return `${after.label}: ${size}${facts}${saved}.`;

@@ -1,24 +1,19 @@
 // What a model is worth on a text: perplexity of the answers, recall of facts stated before, bytes, speed.
 import type { LoadedEngine } from '../engine.js';
-import {
-  abortSignal,
-  callback,
-  checkKvCache,
-  checkOptions,
-  elsewhere,
-  integer,
-  type Rules,
-} from '../options.js';
-import type { CacheType, ChatMessage } from '../types.js';
-import { type LabCallOptions, labCache, labCall } from './lab_call.js';
+import { abortSignal, callback, checkOptions, elsewhere, integer, type Rules } from '../options.js';
+import type { ChatMessage } from '../types.js';
+import { type LabCallOptions, labCall, labSession, type SessionKeeps } from './lab_call.js';
 import type { RecallAnswer } from './lab_protocol.js';
 import type { LabModel } from './model_lab.js';
 import { type RecallQuestion, sampleQuestions } from './sample_questions.js';
 import { sampleDialogues } from './sample_text.js';
 
-export interface EvaluateOptions extends LabCallOptions {
-  /** Default f32 for both. */
-  kvCache?: { k?: CacheType; v?: CacheType };
+/**
+ * With an eviction that goes by places ('sinks') or by attention ('h2o') every token is predicted from the keys that are left
+ * by then. 'snapkv' gives keys up at the end of a prompt: a dialogue that is measured is one prompt, so the loss does not feel
+ * it; recall, where an answer follows a prompt, does.
+ */
+export interface EvaluateOptions extends LabCallOptions, SessionKeeps {
   /** Default: the lab's own text. */
   dialogues?: readonly (readonly ChatMessage[])[];
   /** Default: the lab's own questions. */
@@ -29,6 +24,7 @@ export interface EvaluateOptions extends LabCallOptions {
 
 const RULES: Rules<EvaluateOptions> = {
   kvCache: elsewhere,
+  eviction: elsewhere,
   dialogues: elsewhere,
   questions: elsewhere,
   maxTokens: integer(1, 4096),
@@ -61,13 +57,12 @@ export async function evaluate(
   options: EvaluateOptions,
 ): Promise<Evaluation> {
   checkOptions('evaluate', options, RULES);
-  checkKvCache('evaluate', options.kvCache);
   const { signal, onProgress, maxTokens = 32 } = options;
   const part = (from: number, to: number): LabCallOptions => ({
     ...(signal === undefined ? {} : { signal }),
     onProgress: ({ done, what }) => onProgress?.({ done: from + (to - from) * done, what }),
   });
-  const shared = { variant: model.variant, ...labCache(options.kvCache) };
+  const shared = { variant: model.variant, ...labSession('evaluate', options) };
   const dialogues = (options.dialogues ?? sampleDialogues()) as ChatMessage[][];
   const questions = [...(options.questions ?? sampleQuestions())];
   const { connection } = engine.link;
@@ -108,9 +103,9 @@ function standardError(values: readonly number[]): number {
   return Math.sqrt(variance / n);
 }
 
-export interface SpeedOptions extends LabCallOptions {
-  /** One for all models, or one each. */
-  kvCache?: { k?: CacheType; v?: CacheType } | readonly { k?: CacheType; v?: CacheType }[];
+export interface SpeedOptions extends LabCallOptions, SessionKeeps {
+  /** In their place, for each model its own. */
+  keeps?: readonly SessionKeeps[];
   /** Default 5. */
   rounds?: number;
   /** Tokens in the cache before the first measured one. Default 64. */
@@ -121,6 +116,8 @@ export interface SpeedOptions extends LabCallOptions {
 
 const SPEED_RULES: Rules<SpeedOptions> = {
   kvCache: elsewhere,
+  eviction: elsewhere,
+  keeps: elsewhere,
   rounds: integer(1, 1000),
   nPrompt: integer(1),
   nTokens: integer(2),
@@ -139,6 +136,8 @@ export interface SpeedResult {
   /** Attention's own part of a decoded token, in the median round. */
   attentionMs: number;
   kvBytesPerToken: number;
+  /** Of the whole context, with what the eviction keeps. */
+  kvCacheBytes: number;
 }
 
 export async function measureSpeed(
@@ -147,9 +146,12 @@ export async function measureSpeed(
   options: SpeedOptions,
 ): Promise<SpeedResult[]> {
   checkOptions('speed', options, SPEED_RULES);
-  const { kvCache = {}, rounds = 5, nPrompt = 64, nTokens = 32, ...call } = options;
-  const cacheOf = (i: number) => labCache(Array.isArray(kvCache) ? kvCache[i] : kvCache);
-  const variants = models.map(({ variant }, i) => ({ variant, ...cacheOf(i) }));
+  const { kvCache, eviction, keeps, rounds = 5, nPrompt = 64, nTokens = 32, ...call } = options;
+  const shared = { ...(kvCache && { kvCache }), ...(eviction && { eviction }) };
+  const variants = models.map(({ variant }, i) => ({
+    variant,
+    ...labSession('speed', keeps?.[i] ?? shared),
+  }));
   const body = { variants, rounds, nPrompt, nTokens };
   const reply = await labCall(engine.link.connection, 'speed', body, call);
   return reply.variants.map((one) => {
@@ -161,6 +163,7 @@ export async function measureSpeed(
       prefillTokensPerSecond: rate(median(one.prefillMsPerToken)),
       attentionMs: median(one.attentionMsPerToken),
       kvBytesPerToken: one.kvBytesPerToken,
+      kvCacheBytes: one.kvCacheBytes,
     };
   });
 }

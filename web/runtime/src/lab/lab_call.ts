@@ -1,8 +1,9 @@
 // One request of the lab over an engine's connection; what its classes share.
 import { abortable } from '../abortable.js';
 import type { Connection } from '../connection.js';
-import type { CacheType } from '../types.js';
-import type { LabCache, LabOp, LabOps, LabProgress } from './lab_protocol.js';
+import { checkEviction, checkKvCache, evictionWire } from '../options.js';
+import type { CacheType, Eviction } from '../types.js';
+import type { LabCache, LabOp, LabOps, LabProgress, LabSession } from './lab_protocol.js';
 
 export interface LabCallOptions {
   onProgress?: (progress: LabProgress) => void;
@@ -13,8 +14,24 @@ export interface LabCallOptions {
 export const ATTENTION_TENSORS = ['q', 'k', 'v', 'o'] as const;
 export type AttentionTensor = (typeof ATTENTION_TENSORS)[number];
 
-export function labCache(kvCache: { k?: CacheType; v?: CacheType } = {}): LabCache {
+/** How a session over a model keeps keys and values. */
+export interface SessionKeeps {
+  /** Default f32 for both. */
+  kvCache?: { k?: CacheType; v?: CacheType };
+  /** Which keys are given up, by the session's own policy. Default: as the engine was loaded. */
+  eviction?: Eviction;
+}
+
+export function labCache(kvCache: SessionKeeps['kvCache'] = {}): LabCache {
   return { kvCacheK: kvCache.k ?? 'f32', kvCacheV: kvCache.v ?? 'f32' };
+}
+
+/** Throws BadOptionError. */
+export function labSession(where: string, { kvCache, eviction }: SessionKeeps): LabSession {
+  checkKvCache(where, kvCache);
+  checkEviction(where, eviction);
+  const wire = eviction === undefined ? null : evictionWire(eviction);
+  return { ...labCache(kvCache), eviction: wire };
 }
 
 export function labCall<K extends LabOp>(

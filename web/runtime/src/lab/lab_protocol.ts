@@ -1,4 +1,5 @@
 // What the lab asks the worker for, beside protocol.ts: one request type, told apart by `op`. Variant 0 is the loaded model.
+import type { EvictionWire } from '../options.js';
 import type { CacheType, ChatMessage, LayerInfo } from '../types.js';
 import type { ModelCalibration } from './model_calibration.js';
 import type { AttentionTensorWire, BlockTraceWire, ModelEditWire } from './wire.js';
@@ -8,6 +9,12 @@ export interface LabCache {
   kvCacheV: CacheType;
 }
 
+/** What a session over a variant keeps, and how. */
+export interface LabSession extends LabCache {
+  /** null: as the engine was loaded. */
+  eviction: EvictionWire | null;
+}
+
 export interface LabOps {
   edit: {
     body: { variant: number; edit: ModelEditWire };
@@ -15,7 +22,7 @@ export interface LabOps {
   };
   drop: { body: { variant: number }; reply: null };
   /** A session over the variant, under a number that no other session has. */
-  openSession: { body: { variant: number; session: number } & LabCache; reply: null };
+  openSession: { body: { variant: number; session: number } & LabSession; reply: null };
   calibrate: {
     body: {
       variant: number;
@@ -26,7 +33,7 @@ export interface LabOps {
     reply: ModelCalibration;
   };
   losses: {
-    body: { variant: number; dialogues: ChatMessage[][] } & LabCache;
+    body: { variant: number; dialogues: ChatMessage[][] } & LabSession;
     reply: LossesReply;
   };
   recall: {
@@ -34,13 +41,13 @@ export interface LabOps {
       variant: number;
       questions: { messages: ChatMessage[]; expected: string }[];
       maxTokens: number;
-    } & LabCache;
+    } & LabSession;
     reply: { answers: RecallAnswer[] };
   };
   /** Decoding speed of several variants in turn. */
   speed: {
     body: {
-      variants: ({ variant: number } & LabCache)[];
+      variants: ({ variant: number } & LabSession)[];
       rounds: number;
       nPrompt: number;
       nTokens: number;
@@ -49,7 +56,7 @@ export interface LabOps {
   };
   /** Of the last token. */
   logits: {
-    body: { variant: number; tokens: Uint32Array } & LabCache;
+    body: { variant: number; tokens: Uint32Array } & LabSession;
     reply: { logits: Float32Array };
   };
   tensor: {
@@ -80,6 +87,8 @@ export interface VariantSpeed {
   attentionMsPerToken: number[];
   prefillMsPerToken: number[];
   kvBytesPerToken: number;
+  /** Of the whole context, with what the eviction keeps. */
+  kvCacheBytes: number;
 }
 
 export interface LossesReply {

@@ -31,6 +31,8 @@ import {
   type LabCallOptions,
   labCache,
   labCall,
+  labSession,
+  type SessionKeeps,
 } from './lab_call.js';
 import type { LabOps } from './lab_protocol.js';
 import type { ModelCalibration } from './model_calibration.js';
@@ -57,6 +59,7 @@ export interface TraceOptions {
 }
 
 const CALL_RULES: Rules<LabCallOptions> = { onProgress: callback, signal: abortSignal };
+const KEEPS_RULES: Rules<SessionKeeps> = { kvCache: elsewhere, eviction: elsewhere };
 const CALIBRATE_RULES: Rules<CalibrateOptions> = {
   ...CALL_RULES,
   dialogues: elsewhere,
@@ -110,14 +113,12 @@ export class LabModel {
   }
 
   /** A conversation with this model; close it when done. */
-  async session(kvCache?: { k?: CacheType; v?: CacheType }): Promise<EngineSession> {
+  async session(keeps: SessionKeeps = {}): Promise<EngineSession> {
+    checkOptions('session', keeps, KEEPS_RULES);
+    const wire = labSession('session', keeps);
     const { link } = this.#engine;
     const session = link.nextSession++;
-    await labCall(link.connection, 'openSession', {
-      variant: this.variant,
-      session,
-      ...labCache(kvCache),
-    });
+    await labCall(link.connection, 'openSession', { variant: this.variant, session, ...wire });
     return new EngineSession(link, session);
   }
 
@@ -128,7 +129,8 @@ export class LabModel {
   ): Promise<Float32Array> {
     const { connection, info } = this.#engine.link;
     const ids = checkTokens('logits', tokens, info.model.vocabSize);
-    const body = { variant: this.variant, tokens: ids, ...labCache(kvCache) };
+    const keeps = labSession('logits', kvCache === undefined ? {} : { kvCache });
+    const body = { variant: this.variant, tokens: ids, ...keeps };
     return (await labCall(connection, 'logits', body)).logits;
   }
 

@@ -5,7 +5,12 @@ export type { HeadLabOptions, LabAttendOptions } from './head_lab.js';
 export * from './head_metrics.js';
 export { type SurveyedHead, type SurveyOptions, surveyHeads } from './head_survey.js';
 export { inductionCircuit } from './induction_circuit.js';
-export { ATTENTION_TENSORS, type AttentionTensor, type LabCallOptions } from './lab_call.js';
+export {
+  ATTENTION_TENSORS,
+  type AttentionTensor,
+  type LabCallOptions,
+  type SessionKeeps,
+} from './lab_call.js';
 export type { LabProgress, RecallAnswer } from './lab_protocol.js';
 export type {
   HeadCalibration,

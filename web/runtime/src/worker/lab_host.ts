@@ -7,7 +7,13 @@ import type {
   Session,
 } from '../../../../wasm/headlight.js';
 import { AbortedError, BadOptionError } from '../errors.js';
-import type { LabCache, LabCall, LabOps, LabProgress, VariantSpeed } from '../lab/lab_protocol.js';
+import type {
+  LabCall,
+  LabOps,
+  LabProgress,
+  LabSession,
+  VariantSpeed,
+} from '../lab/lab_protocol.js';
 import type {
   HeadCalibration,
   LayerCalibration,
@@ -89,8 +95,8 @@ export class LabHost {
     return model;
   }
 
-  #session(variant: number, { kvCacheK, kvCacheV }: LabCache): Session {
-    const options = { ...this.#host.options, kvCacheK, kvCacheV };
+  #session(variant: number, { kvCacheK, kvCacheV, eviction }: LabSession): Session {
+    const options = { ...this.#host.options, kvCacheK, kvCacheV, ...eviction };
     return unwrap(this.#model(variant).createSession(options));
   }
 
@@ -100,7 +106,7 @@ export class LabHost {
       variant,
       what,
       items,
-    }: { variant: { variant: number } & LabCache; what: string; items: readonly T[] },
+    }: { variant: { variant: number } & LabSession; what: string; items: readonly T[] },
     context: LabContext,
     step: (session: Session, item: T) => Promise<void>,
   ): Promise<void> {
@@ -201,6 +207,7 @@ export class LabHost {
       (session): VariantSpeed => ({
         ...{ msPerToken: [], attentionMsPerToken: [], prefillMsPerToken: [] },
         kvBytesPerToken: session.plan().kvBytesPerToken,
+        kvCacheBytes: session.plan().kvCacheBytes,
       }),
     );
     try {
