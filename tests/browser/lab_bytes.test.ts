@@ -156,6 +156,21 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
     await tab.type('conc-tokens', '4096');
     expect((await counts()).slice(0, 2)).toEqual(['50', '400']);
     await tab.type('conc-tokens', '8192');
+    await tab.type('conc-gpus', '8');
+    expect((await counts()).slice(0, 3)).toEqual(['25', '200', '200']);
+    expect((await texts(tab, '#conc-list .conc-batch'))[2]).toContain('each KV head 8 times');
+    await tab.type('conc-gpus', '1');
+    await tab.type('conc-batch', '32');
+    expect((await texts(tab, '#conc-list .conc-batch'))[1]).toBe('32 of them: 80 GiB');
+    await tab.type('conc-batch', '16');
+  });
+
+  test(`a latent instead of 128 heads: 56.9 times fewer numbers, and fewer still with half of it${why}`, async () => {
+    expect(await textOf(tab, 'mla-result')).toMatch(/^576 numbers .* 32,768: 56\.9 times fewer/);
+    await tab.type('mla-latent', '256');
+    expect(await textOf(tab, 'mla-result')).toMatch(/^320 numbers .* 102\.4 times fewer/);
+    await addressWith(tab, 'mlac=256');
+    await tab.type('mla-latent', '512');
   });
 
   test(`this device's ceilings give expected rates${why}`, async () => {

@@ -61,6 +61,15 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
     expect((await texts(tab, '[data-phase-tensor="scores"] td')).at(-1)).toMatch(
       /64 × 7 × 7.*printed 6 KB/,
     );
+    expect(await textOf(tab, 'phase-embedding')).toMatch(/2,048 × 192\. “.+” is row \d+: /);
+    await tab.select('phase-without', '5');
+    await until(tab, 'what the head reached', measuringMs, () =>
+      /^Without head 5 of layer 0, ([\d,]+) of \1 numbers/.test(
+        document.getElementById('phase-mix')?.textContent ?? '',
+      ),
+    );
+    await addressWith(tab, 'px=5');
+    await tab.select('phase-without', '');
     await tab.select('phase-layer', '4');
     expect(await addressWith(tab, 'pl=4')).toContain('pl=4');
     const csv = await exported(tab, '#phase-export', 'csv');
@@ -122,6 +131,30 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
       patienceMs,
       () => location.search.includes('prune') === false,
     );
+  });
+
+  test(`a session’s own eviction: first keys on a slider down to none, its cost measured${why}`, async () => {
+    await show('change');
+    expect(await textOf(tab, 'edit-keep-text')).toContain('Every key stays');
+    await tab.select('edit-keep', 'sinks');
+    expect(await textOf(tab, 'edit-keep-text')).toContain('session’s own policy');
+    expect(await textOf(tab, 'edit-name')).toBe('keeps 4 first + 48 last keys');
+    await tab.run(() =>
+      document.querySelector<HTMLElement>('[data-testid="edit-sinks-slider"]')?.focus(),
+    );
+    for (let i = 0; i < 4; i++) await tab.press('ArrowLeft');
+    expect(await textOf(tab, 'edit-name')).toBe('keeps 0 first + 48 last keys');
+    expect(await addressWith(tab, 'ek=sinks')).toContain('es=0');
+    await tab.click('edit-measure');
+    await until(tab, 'the figures', measuringMs, () =>
+      document.getElementById('edit-verdict')?.textContent?.startsWith('keeps 0 first'),
+    );
+    expect(await textOf(tab, 'edit-verdict')).toMatch(/costs .* recalled facts .* of the cache/);
+    await tab.click('edit-export');
+    await until(tab, 'what no file holds', patienceMs, () =>
+      document.getElementById('edit-status')?.textContent?.includes('no file holds it'),
+    );
+    await tab.click('edit-undo');
   });
 
   test(`the toy over 20 draws gives the article’s figures${why}`, async () => {

@@ -3,6 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOf } from '../../../web/pages/lab/hand/arithmetic.js';
+import {
+  embeddingRows,
+  embeddingText,
+  mixingOf,
+  mixingText,
+} from '../../../web/pages/lab/phases/mixing.js';
 import type * as Package from '../../../web/runtime/src/index.js';
 import { readGguf } from '../../../web/runtime/src/lab/gguf_file.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
@@ -100,6 +106,19 @@ describe('one block of the default model', () => {
     }
     // Activations are rounded to 8 bits before they meet W_O.
     expect(Math.sqrt(wrong / size)).toBeLessThan(0.01);
+  });
+
+  test('the page says both: what enters block 0 is the table’s rows (C1), one head reaches every place (B36)', async () => {
+    const ids = Array.from(tokens).slice(0, 3);
+    const { vocabSize } = engine.info.model;
+    const shown = await embeddingRows(lab.original, ids, ['a', 'b', 'c'], vocabSize);
+    const { input } = await traced(lab.original, ids, 0);
+    expect([...shown.rows]).toEqual([...input]);
+    expect(embeddingText(shown)).toMatch(/embedding table, 2,048 × 192\. “a” is row \d+: /);
+    const mixing = await mixingOf(lab, Array.from(tokens), layer, 5);
+    expect(mixing).toMatchObject({ changed: mixing.places, before: 0 });
+    expect(mixing.places).toBe(tokens.length * 192);
+    expect(mixingText(mixing)).toContain('no key or value');
   });
 
   test('a head fixed to an offset blends values by it at every length, without query and key', async () => {

@@ -3,6 +3,11 @@
 import { describe, expect, test } from 'vitest';
 import { columnsFor } from '../../../web/pages/lab/bytes/columns.js';
 import { articleInputs, concurrencyRows } from '../../../web/pages/lab/bytes/concurrency_view.js';
+import {
+  latentArticle,
+  latentCost,
+  latentSentence,
+} from '../../../web/pages/lab/bytes/latent_view.js';
 import { keyLoads, keyNotes } from '../../../web/pages/lab/bytes/notes.js';
 import { computeRows, findings, levels } from '../../../web/pages/lab/bytes/rows.js';
 import {
@@ -136,6 +141,21 @@ describe('tables', () => {
     expect(counts('GB').slice(0, 2)).toEqual([23, 186]);
     expect(concurrencyRows(articleInputs, undefined)[1]?.printed).toBe('about 200');
   });
+
+  test('a batch of 16 takes 16 caches; GPUs beyond the KV heads hold each several times (C42, C43)', () => {
+    const rows = (gpus: number) => concurrencyRows({ ...articleInputs, gpus }, undefined);
+    expect(rows(1).map(({ batchBytes }) => batchBytes / 2 ** 30)).toEqual([320, 40, 5]);
+    expect(rows(8).map(({ copies }) => copies)).toEqual([1, 1, 8]);
+    // One KV head on eight GPUs saves no more than eight heads do.
+    expect(rows(8).map(({ n }) => n)).toEqual([25, 200, 200]);
+    expect(rows(16).map(({ copies }) => copies)).toEqual([1, 2, 16]);
+  });
+
+  test('a latent of 512 and a rotary key of 64: 576 of 32,768 numbers, 56.9 times fewer (C44)', () => {
+    expect(latentCost(latentArticle)).toMatchObject({ latent: 576, full: 32_768, groups: 2.25 });
+    expect(latentSentence(latentArticle)).toContain('56.9 times fewer, as many as 2.25 KV heads');
+    expect(latentCost({ ...latentArticle, heads: 64 }).full).toBe(16_384);
+  });
 });
 
 describe('notes', () => {
@@ -154,6 +174,9 @@ describe('notes', () => {
     const note = (nCtx: number) => keyNotes(shape, layoutCost(shape, { nCtx })).join('\n');
     expect(note(8192)).toContain('67.11 million numbers');
     expect(note(131_072)).toContain('17.18 billion numbers, 34.36 GB');
+    // n w with a window.
+    expect(note(131_072)).toContain('window of 1,024 keys needs 134.2 million');
+    expect(note(1024)).not.toContain('sliding window');
   });
 });
 

@@ -20,13 +20,15 @@
 //              key-notes, item-chart ([data-item]); try-run, try-status, try-table ([data-try]);
 //              tensor-tokens, tensor-article, tensor-table ([data-tensor]), tensor-notes; conc-memory, conc-weights, conc-workspace, conc-tokens, conc-unit,
 //              conc-list ([data-conc]; .conc-n)
-//   phases     phase-prompt, phase-layer, phase-what, phase-again, phase-status, phase-table ([data-phase-tensor])
+//   phases     phase-prompt, phase-layer, phase-what, phase-without, phase-again, phase-status,
+//              phase-embedding, phase-mix, phase-table ([data-phase-tensor])
 //   run        run-models, run-what, run-status, run-chart, run-table ([data-run])
 //   change     edit-heads ([data-head-cell="layer.head"][data-fate]), edit-kv, edit-cache, edit-qk, edit-v, edit-keep,
 //              edit-keep-text, edit-window, edit-sinks, edit-budget, edit-same, edit-prompt, edit-measure, edit-undo, edit-export, edit-name, edit-status, edit-verdict,
 //              edit-chart, edit-table ([data-figure]), edit-writes-before/-after, edit-wrong, tried-chart ([data-tried]),
 //              tried-table ([data-tried-row]); toy-run, toy-status, toy-table ([data-toy]), toy-map
 //   ranks      rank-status, rank-chart, rank-table ([data-rank-layer]), rank-layer, spectrum-chart
+//   latent     mla-latent/-rotary/-heads/-width (fields), mla-result
 //   exports    [data-export="svg|png|csv|json"]
 import { byId } from '../shared/dom.js';
 import { fillIcons } from '../shared/icons.js';

@@ -9,6 +9,7 @@ import type { RunSection } from '../run/run_section.js';
 import type { UrlState } from '../url_state.js';
 import { Calculator } from './calculator.js';
 import { ConcurrencyView } from './concurrency_view.js';
+import { LatentView } from './latent_view.js';
 import { PresetView } from './preset_view.js';
 import { TensorView } from './tensor_view.js';
 import { TryView } from './try_view.js';
@@ -34,6 +35,7 @@ export class BytesSection {
   ) {
     this.#state = state;
     this.#failed = failed;
+    new LatentView(state, failed);
     const concurrency = new ConcurrencyView(state, failed);
     const tensors = new TensorView(state, { showArticle: () => this.#showArticle(), failed });
     const run = new TryView(kernels, failed);
@@ -41,7 +43,7 @@ export class BytesSection {
       changed: (cost, shape, base) => {
         run.show(shape, base);
         models.show(shape, base);
-        concurrency.showOwn(cost);
+        concurrency.showOwn(cost, shape.nKvHeads);
         tensors.show(shape);
       },
       failed,

@@ -14,6 +14,10 @@ interface Inputs {
   weights: number;
   workspace: number;
   tokens: number;
+  /** Conversations of a batch. */
+  batch: number;
+  /** That share the heads of every layer (tensor parallelism). */
+  gpus: number;
   unit: Unit;
 }
 
@@ -23,12 +27,18 @@ export const articleInputs: Inputs = {
   weights: 140,
   workspace: 0,
   tokens: 8192,
+  batch: 16,
+  gpus: 1,
   unit: 'GiB',
 };
 
 export interface ConcurrencyRow {
   label: string;
   perConversation: number;
+  /** Of `batch` conversations. */
+  batchBytes: number;
+  /** Each KV head is held so many times: more than once where there are more GPUs than heads. */
+  copies: number;
   n: number;
   printed?: string;
 }
@@ -38,52 +48,63 @@ const printedCounts: Record<string, string> = {
   'GQA (as it is)': 'about 200',
 };
 
-export function concurrencyRows(inputs: Inputs, own: LayoutCost | undefined): ConcurrencyRow[] {
-  const { memory, weights, workspace, tokens, unit } = inputs;
+export interface OwnLayout {
+  cost: LayoutCost;
+  nKvHeads: number;
+}
+
+export function concurrencyRows(inputs: Inputs, own: OwnLayout | undefined): ConcurrencyRow[] {
+  const { memory, weights, workspace, tokens, unit, batch, gpus } = inputs;
   const isArticle = JSON.stringify(inputs) === JSON.stringify(articleInputs);
-  const row = (label: string, kvBytesPerToken: number): ConcurrencyRow => {
+  const row = (label: string, cost: LayoutCost, nKvHeads: number): ConcurrencyRow => {
+    const copies = Math.max(1, gpus / nKvHeads);
     const { perConversation, n } = concurrency({
       memoryBytes: memory * unitBytes[unit],
       weightsBytes: weights * unitBytes[unit],
       workspaceBytes: workspace * unitBytes[unit],
-      kvBytesPerToken,
+      kvBytesPerToken: copies * cost.kvBytesPerToken,
       nTokens: tokens,
     });
     const printed = isArticle ? printedCounts[label] : undefined;
-    return { label, perConversation, n, ...(printed === undefined ? {} : { printed }) };
+    return {
+      ...{ label, perConversation, batchBytes: batch * perConversation, copies, n },
+      ...(printed === undefined ? {} : { printed }),
+    };
   };
   const rows = layoutPreset('llama70b').rows.map(({ label, shape }) =>
-    row(label, layoutCost(shape).kvBytesPerToken),
+    row(label, layoutCost(shape), shape.nKvHeads),
   );
-  if (own) rows.push(row('The calculator’s layout', own.kvBytesPerToken));
+  if (own) rows.push(row('The calculator’s layout', own.cost, own.nKvHeads));
   return rows;
 }
 
+const whole = ['memory', 'weights', 'workspace', 'tokens', 'batch', 'gpus'] as const;
+type FieldName = (typeof whole)[number];
+const ranges: Record<FieldName, { label: string; min: number; max: number }> = {
+  memory: { label: 'Memory', min: 0, max: 1_000_000 },
+  weights: { label: 'Weights', min: 0, max: 1_000_000 },
+  workspace: { label: 'Workspace', min: 0, max: 1_000_000 },
+  tokens: { label: 'Tokens of a conversation', min: 1, max: 10_000_000 },
+  batch: { label: 'Conversations of a batch', min: 1, max: 100_000 },
+  gpus: { label: 'GPUs that share the heads', min: 1, max: 1024 },
+};
+
 export class ConcurrencyView {
   #state: UrlState;
-  #own: LayoutCost | undefined;
-  #fields: Record<'memory' | 'weights' | 'workspace' | 'tokens', NumberField>;
+  #own: OwnLayout | undefined;
+  #fields: readonly (readonly [FieldName, NumberField])[];
   #unit = byId('conc-unit', HTMLSelectElement);
 
   constructor(state: UrlState, failed: (message: string) => void) {
     this.#state = state;
-    const field = (name: keyof typeof articleInputs & string, label: string, max: number) =>
-      new NumberField(
-        { id: `conc-${name}`, label, min: name === 'tokens' ? 1 : 0, max },
-        (value) => {
-          this.#state.set(name, value === articleInputs[name as 'memory'] ? undefined : value);
-          this.#show();
-        },
-      );
-    this.#fields = {
-      memory: field('memory', 'Memory', 1_000_000),
-      weights: field('weights', 'Weights', 1_000_000),
-      workspace: field('workspace', 'Workspace', 1_000_000),
-      tokens: field('tokens', 'Tokens of a conversation', 10_000_000),
-    };
-    byId('conc-fields', HTMLElement).prepend(
-      ...Object.values(this.#fields).map(({ root }) => root),
-    );
+    this.#fields = whole.map((name) => {
+      const field = new NumberField({ id: `conc-${name}`, ...ranges[name] }, (value) => {
+        this.#state.set(name, value === articleInputs[name] ? undefined : value);
+        this.#show();
+      });
+      return [name, field] as const;
+    });
+    byId('conc-fields', HTMLElement).prepend(...this.#fields.map(([, { root }]) => root));
     this.#unit.addEventListener('change', () => {
       this.#state.set('unit', this.#unit.value === 'GiB' ? undefined : this.#unit.value);
       this.#show();
@@ -92,33 +113,31 @@ export class ConcurrencyView {
     this.#show();
   }
 
-  showOwn(cost: LayoutCost): void {
-    this.#own = cost;
+  showOwn(cost: LayoutCost, nKvHeads: number): void {
+    this.#own = { cost, nKvHeads };
     this.#show();
   }
 
   #inputs(): Inputs {
-    const whole = (name: 'memory' | 'weights' | 'workspace' | 'tokens', min: number) =>
-      Math.round(this.#state.number(name, min, 1e7) ?? articleInputs[name]);
+    const read = (name: FieldName) =>
+      Math.round(
+        this.#state.number(name, ranges[name].min, ranges[name].max) ?? articleInputs[name],
+      );
     return {
-      memory: whole('memory', 0),
-      weights: whole('weights', 0),
-      workspace: whole('workspace', 0),
-      tokens: whole('tokens', 1),
+      ...{ memory: read('memory'), weights: read('weights'), workspace: read('workspace') },
+      ...{ tokens: read('tokens'), batch: read('batch'), gpus: read('gpus') },
       unit: this.#state.oneOf<Unit>('unit', ['GiB', 'GB']) ?? 'GiB',
     };
   }
 
   #show(): void {
     const inputs = this.#inputs();
-    for (const [name, field] of Object.entries(this.#fields)) {
-      field.show(inputs[name as 'memory']);
-    }
+    for (const [name, field] of this.#fields) field.show(inputs[name]);
     this.#unit.value = inputs.unit;
     const rows = concurrencyRows(inputs, this.#own);
     const most = Math.max(1, ...rows.map(({ n }) => n));
     byId('conc-list', HTMLElement).replaceChildren(
-      ...rows.map(({ label, perConversation, n, printed }) =>
+      ...rows.map(({ label, perConversation, batchBytes, copies, n, printed }) =>
         el(
           'li',
           { 'data-conc': label },
@@ -131,6 +150,7 @@ export class ConcurrencyView {
             value: n,
             'aria-label': `${label}: ${n} conversations`,
           }),
+          el('small', { class: 'conc-batch' }, batchText(inputs, batchBytes, copies)),
           printed ? el('small', {}, `printed: ${printed}`) : null,
         ),
       ),
@@ -143,12 +163,18 @@ export class ConcurrencyView {
   #data(): FigureData {
     return {
       name: 'concurrency',
-      columns: ['layout', 'bytesPerConversation', 'conversations'],
-      rows: concurrencyRows(this.#inputs(), this.#own).map(({ label, perConversation, n }) => [
-        label,
-        perConversation,
-        n,
-      ]),
+      columns: ['layout', 'bytesPerConversation', 'batchBytes', 'copiesOfAHead', 'conversations'],
+      rows: concurrencyRows(this.#inputs(), this.#own).map(
+        ({ label, perConversation, batchBytes, copies, n }) => [
+          ...[label, perConversation, batchBytes, copies, n],
+        ],
+      ),
     };
   }
+}
+
+function batchText({ batch, gpus }: Inputs, bytes: number, copies: number): string {
+  const text = `${batch.toLocaleString('en-GB')} of them: ${binaryBytes(bytes)}`;
+  if (copies === 1) return text;
+  return `${text}; ${gpus} GPUs hold each KV head ${Number(copies.toFixed(2))} times`;
 }

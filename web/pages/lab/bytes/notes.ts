@@ -5,6 +5,9 @@ import { binaryBytes, largeNumber, megabytes, trimmed } from './units.js';
 /** A WebAssembly vector. */
 const vectorBytes = 16;
 
+/** A usual one, such as Gemma 3's larger. */
+const windowKeys = 1024;
+
 /** Loads and dot products that score one int8 key. */
 export function keyLoads(dQk: number): number {
   return Math.ceil(dQk / vectorBytes);
@@ -25,6 +28,12 @@ export function keyNotes(shape: ModelShape, cost: LayoutCost): string[] {
     `Written out, one head’s scores of ${nCtx.toLocaleString('en-GB')} tokens would be ${largeNumber(nCtx ** 2)} numbers, ` +
       `${megabytes(2 * nCtx ** 2)} in f16, and four times that for twice the tokens; computed tile by tile they are never stored.`,
   );
+  if (nCtx > windowKeys) {
+    notes.push(
+      `A sliding window of ${windowKeys.toLocaleString('en-GB')} keys needs ${largeNumber(nCtx * windowKeys)} of them, one for one with the tokens. ` +
+        'Linear attention and state-space models keep a state of fixed size instead; Headlight runs windows, not those.',
+    );
+  }
   if (dQk !== dV) {
     const change = 100 * (1 - dQk / dV);
     notes.push(

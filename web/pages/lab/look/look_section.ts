@@ -29,6 +29,11 @@ const examples = [
   { label: 'A story', model: '', text: defaultText },
   { label: 'A B C A B', model: circuitName, text: circuitText },
   { label: 'A B C D E', model: circuitName, text: 'A B C D E' },
+  {
+    label: 'John and Mary',
+    model: '',
+    text: 'John gave Mary a book. Mary thanked',
+  },
 ];
 const nWritten = 24;
 /** The one that copies. */

@@ -6,6 +6,14 @@ import { exportBar, type FigureData } from '../figure.js';
 import { Latest } from '../kernels.js';
 import { type LoadedModel, whenSeen } from '../loaded_model.js';
 import type { UrlState } from '../url_state.js';
+import {
+  type EmbeddingRows,
+  embeddingRows,
+  embeddingText,
+  type Mixing,
+  mixingOf,
+  mixingText,
+} from './mixing.js';
 import { articleRows, PHASES, type PhaseRow, phaseRows } from './phase_rows.js';
 
 const defaultPrompt = 'What is a quadratic equation?';
@@ -14,6 +22,8 @@ interface Shown {
   rows: PhaseRow[];
   tokens: string[];
   nPasses: number;
+  embedding: EmbeddingRows;
+  mixing: Mixing | undefined;
 }
 
 export class PhasesSection {
@@ -23,18 +33,20 @@ export class PhasesSection {
   #shown: Shown | undefined;
   #layer = byId('phase-layer', HTMLSelectElement);
   #what = byId('phase-what', HTMLSelectElement);
+  #without = byId('phase-without', HTMLSelectElement);
   #prompt = byId('phase-prompt', HTMLInputElement);
 
   constructor(url: UrlState, model: LoadedModel, failed: (message: string) => void) {
     [this.#url, this.#model, this.#latest] = [url, model, new Latest(failed)];
     this.#prompt.value = url.get('pp') ?? defaultPrompt;
     this.#what.value = url.oneOf('pw', ['last', 'all']) ?? 'last';
-    for (const input of [this.#layer, this.#what, this.#prompt])
+    for (const input of [this.#layer, this.#what, this.#prompt, this.#without])
       input.addEventListener('change', () => this.#changed());
     byId('phase-again', HTMLButtonElement).addEventListener('click', () => this.#compute());
     byId('phase-export', HTMLElement).append(exportBar('the phases', () => this.#data(), failed));
     model.onChange(() => {
       this.#layer.replaceChildren();
+      this.#without.replaceChildren();
       this.#compute();
     });
   }
@@ -49,6 +61,7 @@ export class PhasesSection {
     set('pl', this.#layer.value, '0');
     set('pw', this.#what.value, 'last');
     set('pp', this.#prompt.value, defaultPrompt);
+    set('px', this.#without.value, '');
     this.#compute();
   }
 
@@ -65,6 +78,7 @@ export class PhasesSection {
         const index = Number(this.#layer.value);
         const layer = layers[index];
         if (layer === undefined) throw new Error('the model has no such layer');
+        this.#offerHeads(layer.nQHeads);
         const lastOnly = this.#what.value === 'last';
         const ids = (await engine.tokenize(this.#prompt.value || ' ')).slice(0, 256);
         const trace = await lab.original.trace(ids, { layer: index, lastOnly });
@@ -74,15 +88,33 @@ export class PhasesSection {
           ...{ trace, layer, nRows: lastOnly ? 1 : ids.length, nKv: ids.length },
           cacheBytes: { k: bytes(layer.dQk), v: bytes(layer.dV) },
         });
-        return { rows, tokens: await engine.tokenTexts(ids), nPasses: trace.nPasses };
+        const tokens = await engine.tokenTexts(ids);
+        const { vocabSize } = engine.info.model;
+        const embedding = await embeddingRows(lab.original, ids, tokens, vocabSize);
+        const head = this.#without.value === '' ? undefined : Number(this.#without.value);
+        const mixing = head === undefined ? undefined : await mixingOf(lab, ids, index, head);
+        return { rows, tokens, nPasses: trace.nPasses, embedding, mixing };
       },
       (shown) => this.#show(shown),
     );
   }
 
+  /** Heads of the chosen layer that can be left out. */
+  #offerHeads(nHeads: number): void {
+    if (this.#without.options.length === nHeads + 1) return;
+    const chosen = this.#url.number('px', 0, nHeads - 1);
+    this.#without.replaceChildren(
+      new Option('nothing', ''),
+      ...Array.from({ length: nHeads }, (_, head) => new Option(`head ${head}`, String(head))),
+    );
+    this.#without.value = chosen === undefined ? '' : String(Math.floor(chosen));
+  }
+
   #show(shown: Shown): void {
     this.#shown = shown;
-    const { rows, tokens, nPasses } = shown;
+    const { rows, tokens, nPasses, embedding, mixing } = shown;
+    byId('phase-embedding', HTMLElement).textContent = embeddingText(embedding);
+    byId('phase-mix', HTMLElement).textContent = mixing === undefined ? '' : mixingText(mixing);
     const total = rows.reduce((sum, { ms = 0 }) => sum + ms, 0);
     const branch = rows.reduce((sum, { phase, ms = 0 }) => sum + (phase > 0 ? ms : 0), 0);
     byId('phase-status', HTMLElement).textContent =
