@@ -6,6 +6,8 @@ import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.
 
 /** More steps could not be told apart. */
 const nShades = 100;
+/** Of a token that the row cannot see, and of a chip that was not drawn yet. */
+const [laterShade, unshaded] = [-1, -2];
 
 export class BigView {
   readonly #canvas: HTMLCanvasElement;
@@ -16,7 +18,10 @@ export class BigView {
   #data: LookData | undefined;
   #map: HeadMap | undefined;
   #chips: HTMLButtonElement[] = [];
-  /** Shade of each chip, in steps; -1: not drawn yet. */
+  /** Chips in sight: of 512 some hundred. The others are shaded when they are scrolled to. */
+  #visible = new Set<number>();
+  #observer: IntersectionObserver | undefined;
+  /** Shade of each chip, in steps. */
   #shown = new Int16Array();
   #colours: HeatColours | undefined;
   #row = 0;
@@ -52,29 +57,32 @@ export class BigView {
     this.mark(this.#row, colours);
   }
 
-  /** Shades the text by a row and frames the row in the map. Only what changes is touched: a text may have 512 tokens. */
+  /** Shades the text by a row and frames the row in the map. Only what changes in sight is touched: a text may have 512 tokens. */
   mark(row: number, colours: HeatColours): void {
-    const weights = this.#map?.rows[row];
     const n = this.#map?.rows.length ?? 0;
-    if (colours !== this.#colours) this.#shown.fill(-1);
+    if (colours !== this.#colours) this.#shown.fill(unshaded);
     this.#colours = colours;
-    for (const [key, chip] of this.#chips.entries()) {
-      const shade = key <= row ? Math.round(nShades * shadeOf(weights?.[key] ?? 0)) : 0;
-      if (this.#shown[key] === shade) continue;
-      this.#shown[key] = shade;
-      const colour = mixed(colours.low, colours.high, shade / nShades);
-      chip.style.backgroundColor = `rgb(${colour.join(' ')})`;
-      chip.style.color = inkOn(colour);
-    }
-    const [first, last] = [Math.min(this.#row, row), Math.max(this.#row, row)];
-    for (let key = first; key <= last; key++)
-      this.#chips[key]?.classList.toggle('is-later', key > row);
     this.#press(this.#row, false);
     this.#press(row, true);
     this.#row = row;
+    for (const key of this.#visible) this.#shade(key);
     this.#marker.style.top = `${(100 * row) / Math.max(1, n)}%`;
     this.#marker.style.height = `${100 / Math.max(1, n)}%`;
     this.#marker.hidden = n === 0;
+  }
+
+  #shade(key: number): void {
+    const [chip, colours] = [this.#chips[key], this.#colours];
+    if (chip === undefined || colours === undefined) return;
+    const weight = this.#map?.rows[this.#row]?.[key] ?? 0;
+    const isLater = key > this.#row;
+    const shade = isLater ? laterShade : Math.round(nShades * shadeOf(weight));
+    if (this.#shown[key] === shade) return;
+    this.#shown[key] = shade;
+    chip.classList.toggle('is-later', isLater);
+    const colour = mixed(colours.low, colours.high, Math.max(0, shade) / nShades);
+    chip.style.backgroundColor = `rgb(${colour.join(' ')})`;
+    chip.style.color = inkOn(colour);
   }
 
   #press(row: number, isPressed: boolean): void {
@@ -99,10 +107,27 @@ export class BigView {
         pieceLabel(piece),
       ),
     );
-    this.#shown = new Int16Array(this.#chips.length).fill(-1);
+    this.#shown = new Int16Array(this.#chips.length).fill(unshaded);
     this.#row = 0;
     this.#strip.replaceChildren(...this.#chips);
-    for (const chip of this.#chips.slice(1)) chip.classList.add('is-later');
+    this.#visible = new Set(this.#chips.keys());
+    this.#observer?.disconnect();
+    this.#observer = new IntersectionObserver((entries) => this.#seen(entries), {
+      root: this.#strip,
+    });
+    for (const chip of this.#chips) this.#observer.observe(chip);
+  }
+
+  #seen(entries: IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of entries) {
+      const key = Number((target as HTMLElement).dataset.row);
+      if (isIntersecting) {
+        this.#visible.add(key);
+        this.#shade(key);
+      } else {
+        this.#visible.delete(key);
+      }
+    }
   }
 
   #point(event: PointerEvent, isSettled: boolean): void {
