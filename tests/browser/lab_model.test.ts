@@ -157,6 +157,24 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
     await tab.click('edit-undo');
   });
 
+  test(`one click replaces the most fixed head by its pattern and says what that costs${why}`, async () => {
+    await show('change');
+    const labels = await texts(tab, '#edit-try button');
+    expect(labels[0]).toMatch(/^Replace \d\.\d, the most fixed head \(spread 0\.\d\d\)$/);
+    expect(labels[1]).toMatch(/^Prune \d\.\d, the most content-based \(spread 0\.\d\d\)$/);
+    await tab.run(() => document.querySelector<HTMLElement>('#edit-try button')?.click());
+    const head = /\d\.\d/.exec(labels[0] ?? '')?.[0] ?? '';
+    await until(
+      tab,
+      'the figures',
+      measuringMs,
+      (name) => document.getElementById('edit-verdict')?.textContent?.startsWith(`fixed ${name}:`),
+      head,
+    );
+    expect(await textOf(tab, 'edit-verdict')).toMatch(/: (costs|made the loss)/);
+    await tab.click('edit-undo');
+  });
+
   test(`the toy over 20 draws gives the article’s figures${why}`, async () => {
     await tab.click('toy-run');
     await until(tab, 'the toy', measuringMs, () =>

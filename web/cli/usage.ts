@@ -154,6 +154,10 @@ export const commands = {
   lab: {
     summary: 'change the attention of a model and measure what it costs, before and after',
     flags: {
+      label: {
+        type: 'boolean',
+        help: 'no change: what each head does, over the built-in text (as the page labels them)',
+      },
       prune: { type: 'string', value: '3.5,4.1', help: 'remove heads: LAYER.HEAD, from 0' },
       'pool-kv': { type: 'string', value: 'N', help: 'mean-pool the KV heads to N' },
       fix: { type: 'string', value: '2.0', help: 'replace heads by their fixed pattern' },

@@ -56,6 +56,18 @@ it('an eviction is the session’s, and costs recall', () => {
   expect(after.recall.right).toBeLessThan(before.recall.right);
 });
 
+it('--label: every head with its metrics, label and kind; nothing is changed', () => {
+  const { status, heads } = lab('--label');
+  expect(status).toBe(0);
+  expect(heads).toHaveLength(48);
+  const labels = heads.map((head: { label: string }) => head.label);
+  expect(labels.filter((name: string) => name === 'previous-token').length).toBeGreaterThan(0);
+  expect(heads[0]).toMatchObject({ layer: 0, head: 0, spread: expect.any(Number) });
+  expect(lab('--label', '--prune', '3.5')).toMatchObject({
+    error: { message: expect.stringMatching(/leave out prune/) },
+  });
+});
+
 it('wrong calls are named', () => {
   expect(lab()).toMatchObject({
     error: { message: expect.stringMatching(/a change is expected/) },

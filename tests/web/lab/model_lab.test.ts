@@ -91,8 +91,11 @@ describe('edits', () => {
     const edited = await lab.edit({ prune });
     const options = { dialogues: [] };
     const whole = await lab.original.evaluate(options);
-    const { recall } = await edited.evaluate(options);
+    const { recall, weightsIdleBytes } = await edited.evaluate(options);
     expect(recall.right).toBeLessThan(whole.recall.right / 2);
+    // q8_0: 34 bytes for 32 weights. Of two layers all queries, and all of W_o.
+    expect(weightsIdleBytes).toBe((2 * (8 * 24 * 192 + 192 * 8 * 32) * 34) / 32);
+    expect(whole.weightsIdleBytes).toBe(0);
     const session = await edited.session();
     const [own, changed] = [await answerOf(engine.session()), await answerOf(session)];
     expect(own).toContain('green');

@@ -85,6 +85,7 @@ describe('before and after', () => {
     evaluation: {
       ...{ perplexity: Math.exp(loss), loss, lossError: 0.06, countedTokens: 1000 },
       ...{ firstChoiceShare: 0.9, answersOnly: true, weightsBytes: bytes },
+      weightsIdleBytes: 0,
       recall: { right, asked: 24, answers: [] },
     },
     speed: {
@@ -105,7 +106,7 @@ describe('before and after', () => {
       'First choice right 0 %',
       'Facts recalled −15.0 %',
       'Tokens a second 0 %',
-      'Weights in memory −3.33 %',
+      'Weights that are read −3.33 %',
       'Cache, one token 0 %',
       'Cache, whole context 0 %',
     ]);

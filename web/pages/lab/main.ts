@@ -24,7 +24,7 @@
 //              phase-embedding, phase-mix, phase-table ([data-phase-tensor])
 //   run        run-models, run-what, run-status, run-chart, run-table ([data-run])
 //   change     edit-heads ([data-head-cell="layer.head"][data-fate]), edit-kv, edit-cache, edit-qk, edit-v, edit-keep,
-//              edit-keep-text, edit-window, edit-sinks, edit-budget, edit-same, edit-prompt, edit-measure, edit-undo, edit-export, edit-name, edit-status, edit-verdict,
+//              edit-keep-text, edit-try (buttons), edit-window, edit-sinks, edit-budget, edit-same, edit-prompt, edit-measure, edit-undo, edit-export, edit-name, edit-status, edit-verdict,
 //              edit-chart, edit-table ([data-figure]), edit-writes-before/-after, edit-wrong, tried-chart ([data-tried]),
 //              tried-table ([data-tried-row]); toy-run, toy-status, toy-table ([data-toy]), toy-map
 //   ranks      rank-status, rank-chart, rank-table ([data-rank-layer]), rank-layer, spectrum-chart

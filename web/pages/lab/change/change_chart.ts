@@ -1,7 +1,7 @@
 // How much each figure changed, as bars from the middle; and the edits tried so far, cost against bytes.
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { svg } from '../../shared/svg.js';
-import { type FigureRow, type Measured, percent } from './figures.js';
+import { type FigureRow, type Measured, percent, weightsRead } from './figures.js';
 
 const barHeight = 18;
 const rowHeight = 44;
@@ -58,7 +58,7 @@ export function triedChart(
   width: number,
   choose: (index: number) => void,
 ): SVGSVGElement {
-  const bytes = tried.map(({ evaluation }) => evaluation.weightsBytes / 1e6);
+  const bytes = tried.map(({ evaluation }) => weightsRead(evaluation) / 1e6);
   const losses = tried.map(({ evaluation }) => evaluation.loss);
   const padded = (values: readonly number[], least: number) => {
     const [low, high] = [Math.min(...values), Math.max(...values)];

@@ -1,6 +1,6 @@
 // The section "Change the loaded model": an edit on the left, what it costs on the right, what was tried below.
 import type { EngineSession } from 'headlight-wasm';
-import type { LabModel, ModelLab } from 'headlight-wasm/lab';
+import type { HeadRef, LabModel, ModelCalibration, ModelLab } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { download } from '../../shared/download.js';
 import { isAborted, messageOf } from '../../shared/errors.js';
@@ -13,6 +13,7 @@ import { editControls } from './controls.js';
 import {
   describe,
   type EditState,
+  headKey,
   isNothing,
   modelEdit,
   NOTHING,
@@ -20,7 +21,8 @@ import {
   sessionKeeps,
   writeState,
 } from './edit_state.js';
-import { figureRows, type Measured, percent, verdict } from './figures.js';
+import { extremeHeads } from './extremes.js';
+import { figureRows, type Measured, percent, verdict, weightsRead } from './figures.js';
 import { headsGrid } from './heads_grid.js';
 
 const writtenTokens = 40;
@@ -75,6 +77,7 @@ export class ChangeSection {
       this.#draw(lab);
       const calibration = await lab.calibrate();
       this.#drawHeads(lab, calibration);
+      this.#drawExperiments(calibration);
       if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measuring.start();
     } catch (error) {
       if (!isAborted(error)) this.#failed(messageOf(error));
@@ -107,6 +110,40 @@ export class ChangeSection {
     byId('edit-heads', HTMLElement).replaceChildren(grid);
   }
 
+  /** Edits that answer a question of the articles, one click each. */
+  #drawExperiments(calibration: ModelCalibration): void {
+    const extremes = extremeHeads(calibration);
+    if (extremes === undefined) return;
+    const { fixed, content } = extremes;
+    const spread = (value: number) => `(spread ${value.toFixed(2)})`;
+    const withHead = (head: HeadRef, fate: 'pruned' | 'fixed') => ({
+      ...NOTHING,
+      heads: new Map([[headKey(head), fate]]),
+    });
+    const experiments: readonly (readonly [label: string, state: EditState])[] = [
+      [
+        `Replace ${headKey(fixed)}, the most fixed head ${spread(fixed.spread)}`,
+        withHead(fixed, 'fixed'),
+      ],
+      [
+        `Prune ${headKey(content)}, the most content-based ${spread(content.spread)}`,
+        withHead(content, 'pruned'),
+      ],
+      ['Keep 4 first and 48 last keys', { ...NOTHING, keep: 'sinks' }],
+      ['The same without the first', { ...NOTHING, keep: 'sinks', sinks: 0 }],
+    ];
+    const buttons = experiments.map(([label, state]) => {
+      const button = el('button', { type: 'button', class: 'button' }, label);
+      button.addEventListener('click', () => {
+        this.#restore(state);
+        void this.#measuring.start();
+      });
+      return button;
+    });
+    const box = byId('edit-try', HTMLElement);
+    box.replaceChildren(el('span', { class: 'hint' }, 'Try'), ...buttons);
+  }
+
   #change(state: EditState): void {
     this.#state = state;
     writeState(state, this.#url);
@@ -120,7 +157,9 @@ export class ChangeSection {
       .lab()
       .then(async (lab) => {
         this.#draw(lab);
-        this.#drawHeads(lab, await lab.calibrate());
+        const calibration = await lab.calibrate();
+        this.#drawHeads(lab, calibration);
+        this.#drawExperiments(calibration);
       })
       .catch((error: unknown) => this.#failed(messageOf(error)));
   }
@@ -309,11 +348,11 @@ export class ChangeSection {
         ...['edit', 'loss', 'recalled', 'weightsBytes', 'kvBytesPerToken', 'kvCacheBytes'],
         'tokensPerSecond',
       ],
-      rows: this.#tried.map(({ label, evaluation: { loss, recall, weightsBytes }, speed }) => [
+      rows: this.#tried.map(({ label, evaluation, speed }) => [
         label,
-        loss,
-        `${recall.right} of ${recall.asked}`,
-        weightsBytes,
+        evaluation.loss,
+        `${evaluation.recall.right} of ${evaluation.recall.asked}`,
+        weightsRead(evaluation),
         speed.kvBytesPerToken,
         speed.kvCacheBytes,
         Math.round(speed.tokensPerSecond),

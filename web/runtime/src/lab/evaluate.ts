@@ -4,6 +4,7 @@ import { abortSignal, callback, checkOptions, elsewhere, integer, type Rules } f
 import type { ChatMessage } from '../types.js';
 import { type LabCallOptions, labCall, labSession, type SessionKeeps } from './lab_call.js';
 import type { RecallAnswer } from './lab_protocol.js';
+import type { HeadRef } from './model_edit.js';
 import type { LabModel } from './model_lab.js';
 import { type RecallQuestion, sampleQuestions } from './sample_questions.js';
 import { sampleDialogues } from './sample_text.js';
@@ -45,7 +46,13 @@ export interface Evaluation {
   /** false: the model has no chat template, and every token counts. */
   answersOnly: boolean;
   recall: { right: number; asked: number; answers: RecallAnswer[] };
+  /** In memory. */
   weightsBytes: number;
+  /**
+   * Of these, what no head reads any more: W_q rows of pruned and fixed heads, W_o columns of pruned ones. They stay in memory,
+   * since heads are packed together; exportGguf() leaves those of pruned heads out.
+   */
+  weightsIdleBytes: number;
 }
 
 /** Share of the time that each part takes, roughly. */
@@ -92,7 +99,23 @@ export async function evaluate(
       answers,
     },
     weightsBytes: model.weightsBytes,
+    weightsIdleBytes: await idleBytes(model),
   };
+}
+
+async function idleBytes(model: LabModel): Promise<number> {
+  const { prune = [], fix = [] } = model.edit;
+  let bytes = 0;
+  for (const [layer, { dQk, dV }] of model.layers.entries()) {
+    const count = (heads: readonly HeadRef[]) =>
+      new Set(heads.filter((one) => one.layer === layer).map(({ head }) => head)).size;
+    const [nPruned, nFixed] = [count(prune), count(fix)];
+    if (nPruned + nFixed === 0) continue;
+    const [q, o] = [await model.tensor(layer, 'q'), await model.tensor(layer, 'o')];
+    bytes += ((nPruned + nFixed) * dQk * q.packedBytes) / q.rows;
+    bytes += (nPruned * dV * o.packedBytes) / o.cols;
+  }
+  return Math.round(bytes);
 }
 
 function standardError(values: readonly number[]): number {
