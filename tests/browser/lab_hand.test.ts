@@ -122,6 +122,31 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
     );
   });
 
+  test(`padding gets nothing, a learned sink keeps a part, and the address says so${why}`, async () => {
+    await tab.click('three-sink');
+    await shows('[data-testid="three-weights"] [data-cell="0,0"]', '0.5');
+    await tab.click('three-padding');
+    await until(
+      tab,
+      'padding without weight',
+      patienceMs,
+      () =>
+        document.querySelector('[data-testid="three-weights"] [data-cell="2,2"]')?.textContent ===
+        '0',
+    );
+    await until(
+      tab,
+      'both in the address',
+      patienceMs,
+      () => location.search.includes('padding=on') && location.search.includes('learnedsink=on'),
+    );
+    await openLab(tab, await tab.run(() => location.href));
+    expect((await matrix(tab, 'weights'))[0]).toBe('0.5000');
+    await tab.click('three-reset');
+    await shows('[data-testid="three-weights"] [data-cell="2,2"]', '0.4011');
+    await until(tab, 'a plain address', patienceMs, () => location.search === '');
+  });
+
   test(`two heads disagree; one wide head is muddy${why}`, async () => {
     const results = () => texts(tab, '#heads-list .result');
     expect(await results()).toEqual(['0.9241 / 0.0759', '0.1192 / 0.8808']);

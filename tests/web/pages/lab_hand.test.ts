@@ -3,8 +3,6 @@
 import { describe, expect, test } from 'vitest';
 import {
   brief,
-  dotText,
-  flat,
   largestDifference,
   matmul,
   rowsOf,
@@ -25,19 +23,12 @@ import {
   printedWeights,
   roundedFirst,
 } from '../../../web/pages/lab/hand/seven_rows.js';
-import {
-  articleMatrices,
-  computeSteps,
-  explain,
-  type Inputs,
-} from '../../../web/pages/lab/hand/three_steps.js';
 import { headsArticle, slices } from '../../../web/pages/lab/hand/two_heads.js';
 import { headlightLab } from '../built_package.js';
 import { lab } from '../lab/started_lab.js';
 
 const { HeadLab } = headlightLab;
 
-const inputs: Inputs = { ...articleMatrices, isScaled: true, isCausal: true };
 const rounded = (values: readonly number[], digits = 4) =>
   values.map((value) => value.toFixed(digits)).join(' ');
 
@@ -48,108 +39,6 @@ async function kernelWeights(scores: readonly number[], scale: number): Promise<
     ...(await lab.weights({ nQHeads: 1, nKvHeads: 1, dQk: 1, q: Float32Array.of(1), k, scale })),
   ];
 }
-
-describe('three tokens', () => {
-  const steps = computeSteps(inputs);
-
-  test('projections and scores', () => {
-    expect(steps.q).toEqual([
-      [2, 0],
-      [0, 3],
-      [1, 2],
-    ]);
-    expect(steps.k).toEqual([
-      [0, 2],
-      [3, 0],
-      [2, 1],
-    ]);
-    expect(steps.v).toEqual([
-      [1, 1],
-      [1, 4],
-      [2, 2],
-    ]);
-    expect(steps.scores).toEqual([
-      [0, 6, 4],
-      [6, 0, 3],
-      [4, 3, 4],
-    ]);
-  });
-
-  test('scaled by the root of two, then masked', () => {
-    expect(rounded(steps.scaled.flat(), 2)).toBe('0.00 4.24 2.83 4.24 0.00 2.12 2.83 2.12 2.83');
-    const never = Number.NEGATIVE_INFINITY;
-    expect(steps.masked.map((row) => row.map((s) => s === never))).toEqual([
-      [false, true, true],
-      [false, false, true],
-      [false, false, false],
-    ]);
-  });
-
-  test('weights and outputs, by the kernels too', async () => {
-    expect(steps.weights.map((row) => rounded(row))).toEqual([
-      '1.0000 0.0000 0.0000',
-      '0.9858 0.0142 0.0000',
-      '0.4011 0.1978 0.4011',
-    ]);
-    expect(steps.out.map((row) => rounded(row))).toEqual([
-      '1.0000 1.0000',
-      '1.0000 1.0425',
-      '1.4011 1.9944',
-    ]);
-    const common = { nQHeads: 1, nKvHeads: 1, dQk: 2, q: flat(steps.q), k: flat(steps.k) };
-    const weights = rowsOf(await lab.weights(common), 3);
-    const { out } = await lab.attend({ ...common, dV: 2, v: flat(steps.v) });
-    expect(largestDifference(weights, steps.weights)).toBeLessThan(2e-7);
-    expect(largestDifference(rowsOf(out, 2), steps.out)).toBeLessThan(1e-6);
-    for (const [i, row] of weights.entries()) {
-      expect(row.slice(i + 1).every((weight) => weight === 0)).toBe(true);
-      expect(Math.abs(row.reduce((a, b) => a + b, 0) - 1)).toBeLessThan(1e-6);
-    }
-  });
-
-  test('without the mask, and without the scale, by the kernels too', async () => {
-    for (const change of [{ isCausal: false }, { isScaled: false }]) {
-      const other = computeSteps({ ...inputs, ...change });
-      expect(largestDifference(other.weights, steps.weights)).toBeGreaterThan(0.01);
-      const weights = await lab.weights({
-        nQHeads: 1,
-        nKvHeads: 1,
-        dQk: 2,
-        q: flat(other.q),
-        k: flat(other.k),
-        causal: change.isCausal ?? true,
-        ...(change.isScaled === false ? { scale: 1 } : {}),
-      });
-      expect(largestDifference(rowsOf(weights, 3), other.weights)).toBeLessThan(2e-7);
-    }
-  });
-
-  test('each number says its own arithmetic', () => {
-    const text = (...args: [Parameters<typeof explain>[0], number, number]) =>
-      explain(...args, inputs).text;
-    expect(text('q', 0, 0)).toBe('1·1 + 0·0 + 1·1 + 0·0 = 2');
-    expect(text('scores', 0, 1)).toBe('2·3 + 0·0 = 6');
-    expect(text('scaled', 0, 1)).toBe('6 / √2 = 6 / 1.4142 = 4.2426');
-    expect(text('masked', 0, 1)).toBe('“cat” comes after “the”: −∞');
-    expect(text('weights', 2, 0)).toBe(
-      'exp(2.83) / (16.92 + 8.342 + 16.92) = 16.92 / 42.18 = 0.4011',
-    );
-    expect(text('weights', 0, 2)).toBe('exp(−∞) = 0: exactly zero');
-    expect(text('out', 2, 0)).toBe('0.4011·1 + 0.1978·1 + 0.4011·2 = 1.4011');
-    expect(explain('out', 2, 1, inputs)).toMatchObject({
-      name: 'out[2][1]',
-      sources: [
-        { matrix: 'weights', row: 2 },
-        { matrix: 'v', column: 1 },
-      ],
-    });
-  });
-
-  test('a dot product: [1,2]·[3,4] = 11', () => {
-    expect(dotText([1, 2], [3, 4])).toBe('1·3 + 2·4 = 11');
-    expect(matmul([[1, 2]], [[3], [4]])).toEqual([[11]]);
-  });
-});
 
 describe('two heads', () => {
   const [q, ...keys] = headsArticle;

@@ -65,13 +65,18 @@ export function dotText(a: readonly number[], b: readonly number[]): string {
 /** Above this exp() is no number that anyone reads. */
 const largestPlainExponent = 20;
 
-/** "exp(2.83) / (16.92 + 8.342 + 16.92) = 16.92 / 42.18 = 0.4011". */
-export function softmaxText(row: readonly number[], column: number): string {
+/** "exp(2.83) / (16.92 + 8.342 + 16.92) = 16.92 / 42.18 = 0.4011"; `others`: scores in the sum that are no column's. */
+export function softmaxText(
+  row: readonly number[],
+  column: number,
+  others: readonly number[] = [],
+): string {
   const z = row[column] ?? Number.NEGATIVE_INFINITY;
   if (z === Number.NEGATIVE_INFINITY) return 'exp(−∞) = 0: exactly zero';
-  const max = Math.max(...row);
+  const all = [...row, ...others];
+  const max = Math.max(...all);
   const shift = max > largestPlainExponent || max < -largestPlainExponent ? max : 0;
-  const exps = row.map((value) => Math.exp(value - shift));
+  const exps = all.map((value) => Math.exp(value - shift));
   const sum = exps.reduce((a, b) => a + b, 0);
   const short = (value: number) => String(Number(value.toPrecision(4)));
   const inside = shift === 0 ? shown(z, 2) : `${shown(z, 2)} − ${shown(shift, 2)}`;

@@ -21,6 +21,19 @@ export interface Inputs {
   wv: Matrix;
   isScaled: boolean;
   isCausal: boolean;
+  /** The last token is padding: a key that no token may look at. */
+  isPadded: boolean;
+  /** A learned sink of score 0: an exp(0) more in every row's sum, which belongs to no token. */
+  hasSink: boolean;
+}
+
+/** Scores of a row's softmax that belong to no token. */
+export const sinkScores = ({ hasSink }: Inputs): readonly number[] => (hasSink ? [0] : []);
+
+const isPadding = ({ isPadded }: Inputs, j: number) => isPadded && j === tokens.length - 1;
+
+function isHidden(inputs: Inputs, i: number, j: number): boolean {
+  return (inputs.isCausal && j > i) || isPadding(inputs, j);
 }
 
 /** The third article's numbers. */
@@ -61,15 +74,15 @@ export function scaleOf({ wq, isScaled }: Inputs): number {
 }
 
 export function computeSteps(inputs: Inputs): Steps {
-  const { x, wq, wk, wv, isCausal } = inputs;
+  const { x, wq, wk, wv } = inputs;
   const [q, k, v] = [matmul(x, wq), matmul(x, wk), matmul(x, wv)];
   const scores = matmul(q, transpose(k));
   const scale = scaleOf(inputs);
   const scaled = scores.map((row) => row.map((s) => s * scale));
   const masked = scaled.map((row, i) =>
-    row.map((s, j) => (isCausal && j > i ? Number.NEGATIVE_INFINITY : s)),
+    row.map((s, j) => (isHidden(inputs, i, j) ? Number.NEGATIVE_INFINITY : s)),
   );
-  const weights = masked.map(softmax);
+  const weights = masked.map((row) => softmax([...row, ...sinkScores(inputs)]).slice(0, 3));
   return { q, k, v, scores, scaled, masked, weights, out: matmul(weights, v) };
 }
 
@@ -103,6 +116,13 @@ function projection(weight: 'wq' | 'wk' | 'wv'): Explainer {
   });
 }
 
+/** What the sink keeps of a row's budget. */
+function restText({ hasSink }: Inputs, weights: readonly number[]): string {
+  if (!hasSink) return '';
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return `; the row sums to ${shown(sum)}, the sink keeps ${shown(1 - sum)}`;
+}
+
 const explainers: Record<StepName, Explainer> = {
   q: projection('wq'),
   k: projection('wk'),
@@ -124,15 +144,16 @@ const explainers: Record<StepName, Explainer> = {
       sources: [{ matrix: 'scores', row: i, column: j }],
     };
   },
-  masked: (i, j, { isCausal }, { scaled }) => ({
-    text:
-      isCausal && j > i
+  masked: (i, j, inputs, { scaled }) => ({
+    text: isPadding(inputs, j)
+      ? `“${tokens[j]}” is padding: −∞`
+      : isHidden(inputs, i, j)
         ? `“${tokens[j]}” comes after “${tokens[i]}”: −∞`
         : `${shown(scaled[i]?.[j] ?? 0)}: “${tokens[i]}” may look at “${tokens[j]}”`,
     sources: [{ matrix: 'scaled', row: i, column: j }],
   }),
-  weights: (i, j, _, { masked }) => ({
-    text: softmaxText(masked[i] ?? [], j),
+  weights: (i, j, inputs, { masked, weights }) => ({
+    text: softmaxText(masked[i] ?? [], j, sinkScores(inputs)) + restText(inputs, weights[i] ?? []),
     sources: [{ matrix: 'masked', row: i }],
   }),
   out: (i, j, _, { weights, v }) => ({

@@ -17,12 +17,23 @@ import {
   type StepName,
   type Steps,
   scaleOf,
+  sinkScores,
   symbols,
   tokens,
 } from './three_steps.js';
 
 const inputNames = Object.keys(articleMatrices) as InputName[];
 const dims = ['0', '1', '2', '3'];
+
+type SwitchedInput = 'isScaled' | 'isCausal' | 'isPadded' | 'hasSink';
+
+/** Boxes to tick, their names in the address, and how the article has them. */
+const switches = [
+  { id: 'three-scale', name: 'scale', input: 'isScaled', isOn: true },
+  { id: 'three-mask', name: 'mask', input: 'isCausal', isOn: true },
+  { id: 'three-padding', name: 'padding', input: 'isPadded', isOn: false },
+  { id: 'three-sink', name: 'learnedsink', input: 'hasSink', isOn: false },
+] as const satisfies readonly { id: string; name: string; input: SwitchedInput; isOn: boolean }[];
 
 interface StepText {
   title: string;
@@ -48,13 +59,13 @@ const stepTexts: readonly StepText[] = [
     shows: ['scaled'],
   },
   {
-    title: '4. Mask: no look ahead',
-    text: 'Later tokens get −∞, whose exponential is exactly zero.',
+    title: '4. Mask: no look ahead, no padding',
+    text: 'What a token must not see gets −∞, whose exponential is exactly zero: later tokens, and padding that only fills up a batch. Without the causal mask every token sees all others, as in BERT.',
     shows: ['masked'],
   },
   {
     title: '5. Softmax: one budget of 1',
-    text: 'Each row becomes shares of exactly 1. This is where the kernels’ numbers begin.',
+    text: 'Each row becomes shares of exactly 1; with a learned sink, of less: a head that finds nothing leaves its budget there. This is where the kernels’ numbers begin.',
     shows: ['weights'],
   },
   {
@@ -90,8 +101,7 @@ export class ThreeTokens {
   #views = new Map<StepName, MatrixView>();
   #inputs: Inputs;
   #steps: Steps;
-  #scale = byId('three-scale', HTMLInputElement);
-  #mask = byId('three-mask', HTMLInputElement);
+  #switches = switches.map((it) => ({ ...it, box: byId(it.id, HTMLInputElement) }));
   #pointed: { name: StepName; row: number; column: number } = {
     name: 'weights',
     row: 2,
@@ -106,14 +116,14 @@ export class ThreeTokens {
     this.#steps = computeSteps(this.#inputs);
     this.#addInputs();
     this.#addSteps();
-    for (const [box, name] of [
-      [this.#scale, 'scale'],
-      [this.#mask, 'mask'],
-    ] as const) {
-      box.addEventListener('change', () => this.#set(name, box.checked ? undefined : 'off'));
+    for (const { box, name, isOn } of this.#switches) {
+      box.addEventListener('change', () =>
+        this.#set(name, box.checked === isOn ? undefined : box.checked ? 'on' : 'off'),
+      );
     }
     byId('three-reset', HTMLButtonElement).addEventListener('click', () => {
-      for (const name of [...inputNames, 'scale', 'mask']) this.#state.set(name, undefined);
+      const names = [...inputNames, ...switches.map(({ name }) => name)];
+      for (const name of names) this.#state.set(name, undefined);
       void this.update();
     });
     byId('three-export', HTMLElement).append(exportBar('all matrices', () => this.#data(), failed));
@@ -123,8 +133,7 @@ export class ThreeTokens {
   async update(): Promise<void> {
     this.#inputs = this.#read();
     this.#steps = computeSteps(this.#inputs);
-    this.#scale.checked = this.#inputs.isScaled;
-    this.#mask.checked = this.#inputs.isCausal;
+    for (const { box, input } of this.#switches) box.checked = this.#inputs[input];
     for (const name of inputNames) this.#inputViews.get(name)?.show(this.#inputs[name]);
     for (const [name, view] of this.#views) {
       if (name !== 'weights' && name !== 'out') view.show(this.#steps[name]);
@@ -147,9 +156,17 @@ export class ThreeTokens {
       wq: matrix('wq'),
       wk: matrix('wk'),
       wv: matrix('wv'),
-      isScaled: this.#state.get('scale') !== 'off',
-      isCausal: this.#state.get('mask') !== 'off',
+      isScaled: this.#isOn('isScaled'),
+      isCausal: this.#isOn('isCausal'),
+      isPadded: this.#isOn('isPadded'),
+      hasSink: this.#isOn('hasSink'),
     };
+  }
+
+  #isOn(input: SwitchedInput): boolean {
+    const { name, isOn } = switches.find((it) => it.input === input) ?? switches[0];
+    const text = this.#state.get(name);
+    return text === 'on' || (isOn && text !== 'off');
   }
 
   #addInputs(): void {
@@ -217,6 +234,8 @@ export class ThreeTokens {
       k: flat(k),
       scale: scaleOf(inputs),
       causal: inputs.isCausal,
+      ...(inputs.isPadded ? { mask: Uint8Array.of(1, 1, 0) } : {}),
+      ...(inputs.hasSink ? { sinkLogits: Float32Array.from(sinkScores(inputs)) } : {}),
     };
     const weights = await lab.weights(common);
     const { out, kernel } = await lab.attend({ ...common, dV: 2, v: flat(v) });
