@@ -82,7 +82,6 @@ TEST_CASE("block_trace: the last token alone has the same numbers, and passes ar
   double sum = 0.0;
   for (const TracedTensor& tensor : last.tensors) sum += tensor.ms;
   CHECK(sum > 0.0);
-  CHECK(sum < 2.0 * options.budget_ms);
   options.layer = 3;
   CHECK(testing::ErrorOf([&] { TraceBlock(test.model, tokens, options, pool); }).code() ==
         ErrorCode::kBadOption);
