@@ -188,7 +188,8 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
       const givenBack = `p50 ${free.p50.toFixed(1)}, max ${free.max.toFixed(1)} ms`;
       expect(isLate(`download from ${name}`, found, { givenBack, resumed, lost })).toBe(false);
       expect(lost).toBe(0);
-      expect(resumed).toBeGreaterThan(0);
+      // A fast download may be stopped before the first record of it; a stalled one waits beside its record.
+      if (fault === 'stall') expect(resumed).toBeGreaterThan(0);
       const { workers } = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
       expect(workers).toBe(0);
     },
