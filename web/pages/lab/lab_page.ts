@@ -28,8 +28,10 @@ export class LabPage {
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
   #positions = new PositionsSection(this.#state, this.#kernels, this.#failed);
   #default = defaultChoice(new URL('..', location.href).href);
-  #model = new LoadedModel(this.#default);
-  #look = new LookSection(this.#state, this.#model, this.#failed);
+  #model = new LoadedModel(this.#default, (text) => {
+    byId('model-status', HTMLElement).textContent = text;
+  });
+  #look = new LookSection(this.#state, this.#default, this.#failed);
   #run = new RunSection(this.#failed);
   #bytes = new BytesSection(this.#state, this.#kernels, this.#failed, this.#run);
   #phases = new PhasesSection(this.#state, this.#model, this.#failed);
@@ -37,9 +39,6 @@ export class LabPage {
   #ranks = new WeightsSection(this.#state, this.#model, this.#failed);
 
   async start(): Promise<void> {
-    this.#model.onProgress((text) => {
-      byId('model-status', HTMLElement).textContent = text;
-    });
     for (const id of ['model-files', 'look-files']) {
       const files = byId(id, HTMLInputElement);
       files.addEventListener('change', () => {
@@ -79,8 +78,8 @@ export class LabPage {
       this.#toast.show(checked.message);
       return;
     }
-    this.#model.choose(checked.value);
     this.#look.useFile(checked.value);
     void this.#bytes.load(checked.value);
+    this.#model.choose(checked.value);
   }
 }

@@ -1,19 +1,18 @@
 // The model that the page's sections share: which one was chosen, and its engine, loaded when a section first needs it.
-import { Engine, inspectModel } from 'headlight-wasm';
+import { Engine } from 'headlight-wasm';
 import { ModelLab } from 'headlight-wasm/lab';
 import type { ModelChoice } from '../shared/model_source.js';
-
-const nCtxOfFiles = 1024;
 
 export class LoadedModel {
   #choice: ModelChoice;
   #engine: Promise<Engine> | undefined;
   #lab: Promise<ModelLab> | undefined;
   #listeners: (() => void)[] = [];
-  #progressListeners: ((text: string) => void)[] = [];
+  #onProgress: (text: string) => void;
 
-  constructor(choice: ModelChoice) {
+  constructor(choice: ModelChoice, onProgress: (text: string) => void = () => {}) {
     this.#choice = choice;
+    this.#onProgress = onProgress;
   }
 
   get choice(): ModelChoice {
@@ -22,7 +21,6 @@ export class LoadedModel {
 
   /** Another model: the engine of the one before is ended, and what was shown of it is out of date. */
   choose(choice: ModelChoice): void {
-    if (choice === this.#choice) return;
     const before = this.#engine;
     this.#choice = choice;
     this.#engine = undefined;
@@ -35,24 +33,12 @@ export class LoadedModel {
     this.#listeners.push(listener);
   }
 
-  /** How far a load is, in words; '' when it is done. */
-  onProgress(listener: (text: string) => void): void {
-    this.#progressListeners.push(listener);
-  }
-
-  #report(text: string): void {
-    for (const listener of this.#progressListeners) listener(text);
-  }
-
   engine(): Promise<Engine> {
-    if (this.#engine !== undefined) return this.#engine;
-    const loading = this.#load();
-    this.#engine = loading;
-    loading.catch(() => {
-      // Another one may have been chosen meanwhile.
-      if (this.#engine === loading) this.#engine = undefined;
+    this.#engine ??= this.#load().catch((error: unknown) => {
+      this.#engine = undefined;
+      throw error;
     });
-    return loading;
+    return this.#engine;
   }
 
   lab(): Promise<ModelLab> {
@@ -77,26 +63,16 @@ export class LoadedModel {
   }
 
   async #load(): Promise<Engine> {
-    const choice = this.#choice;
-    const { source, name } = choice;
-    const report = (text: string) => {
-      if (choice === this.#choice) this.#report(text);
-    };
-    // Of a visitor's file: more than the page shows, and less cache than for the model's whole context.
-    const nCtx =
-      choice.kind === 'default'
-        ? undefined
-        : Math.min((await inspectModel(source)).model.nCtxTrain, nCtxOfFiles);
+    const { source, name } = this.#choice;
     const engine = await Engine.load(source, {
       // The lab is in the modules of one thread only.
       threads: 1,
-      ...(nCtx === undefined ? {} : { nCtx }),
       onProgress: ({ phase, loadedBytes, totalBytes }) => {
         const share = totalBytes ? ` ${Math.round((100 * loadedBytes) / totalBytes)} %` : '';
-        report(phase === 'ready' ? '' : `Loading ${name} …${share}`);
+        this.#onProgress(phase === 'ready' ? '' : `Loading ${name} …${share}`);
       },
     });
-    report('');
+    this.#onProgress('');
     return engine;
   }
 }

@@ -1,37 +1,64 @@
-// The model that the section looks into: the one that the page's sections share, or the constructed circuit, which is tiny and has
-// an engine of its own.
-import { Engine } from 'headlight-wasm';
+// The model that the section looks into: the page's default, the constructed circuit, or the visitor's file. Loaded when it is
+// first needed; a later choice replaces one that is still loading.
+import { Engine, inspectModel, type LoadProgress } from 'headlight-wasm';
 import { inductionCircuit } from 'headlight-wasm/lab';
 import type { ModelChoice } from '../../shared/model_source.js';
-import type { LoadedModel } from '../loaded_model.js';
 
 export const circuitName = 'circuit';
 
-export class LookModel {
-  readonly #shared: LoadedModel;
-  readonly #default: ModelChoice;
-  #file: ModelChoice | undefined;
-  #circuit: Promise<Engine> | undefined;
+/** Of a visitor's file: more than the page shows, and less cache than for the model's whole context. */
+const nCtxWanted = 1024;
 
-  constructor(shared: LoadedModel) {
-    this.#shared = shared;
-    this.#default = shared.choice;
+export class LookModel {
+  #default: ModelChoice;
+  #file: ModelChoice | undefined;
+  #name = '';
+  #engine: Promise<Engine> | undefined;
+  #abort: AbortController | undefined;
+  #onProgress: (progress: LoadProgress) => void;
+
+  constructor(defaultChoice: ModelChoice, onProgress: (progress: LoadProgress) => void) {
+    this.#default = defaultChoice;
+    this.#onProgress = onProgress;
+  }
+
+  get file(): ModelChoice | undefined {
+    return this.#file;
   }
 
   useFile(choice: ModelChoice): void {
     this.#file = choice;
+    this.#name = '';
   }
 
-  /** @param name 'circuit', 'file' or anything else for the default model: that becomes the page's, if it is not yet */
+  /** @param name 'circuit', 'file' or anything else for the default model */
   engine(name: string): Promise<Engine> {
-    if (name === circuitName) {
-      this.#circuit ??= Engine.load(inductionCircuit()).catch((error: unknown) => {
-        this.#circuit = undefined;
-        throw error;
-      });
-      return this.#circuit;
-    }
-    this.#shared.choose((name === 'file' ? this.#file : undefined) ?? this.#default);
-    return this.#shared.engine();
+    if (this.#engine !== undefined && this.#name === name) return this.#engine;
+    const former = this.#engine;
+    this.#abort?.abort();
+    const abort = new AbortController();
+    this.#abort = abort;
+    this.#name = name;
+    const loading = this.#load(name, abort.signal);
+    this.#engine = loading;
+    loading.catch(() => {
+      if (this.#engine === loading) this.#engine = undefined;
+    });
+    void former?.then((engine) => engine.dispose()).catch(() => {});
+    return loading;
+  }
+
+  async #load(name: string, signal: AbortSignal): Promise<Engine> {
+    const source =
+      name === circuitName
+        ? inductionCircuit()
+        : ((name === 'file' ? this.#file : undefined) ?? this.#default).source;
+    const onProgress = (progress: LoadProgress) => {
+      if (!signal.aborted) this.#onProgress(progress);
+    };
+    const options = { signal, onProgress };
+    if (name !== 'file') return Engine.load(source, options);
+    const { model } = await inspectModel(source, { signal });
+    return Engine.load(source, { ...options, nCtx: Math.min(model.nCtxTrain, nCtxWanted) });
   }
 }

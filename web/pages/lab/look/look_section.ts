@@ -1,11 +1,10 @@
 // The section "Where a token looks": a text through the loaded model, every head's map, one of them enlarged.
-import type { Captured, Engine } from 'headlight-wasm';
+import type { Captured, Engine, LoadProgress } from 'headlight-wasm';
 import { byId, el } from '../../shared/dom.js';
 import { messageOf } from '../../shared/errors.js';
-import { plural } from '../../shared/format.js';
+import { formatBytes, plural } from '../../shared/format.js';
 import type { ModelChoice } from '../../shared/model_source.js';
 import { exportBar, type FigureData } from '../figure.js';
-import type { LoadedModel } from '../loaded_model.js';
 import type { UrlState } from '../url_state.js';
 import { BigView } from './big_view.js';
 import { type HeatColours, themeColours } from './heat.js';
@@ -64,13 +63,10 @@ export class LookSection {
   #asked = 0;
   #writing: AbortController | undefined;
 
-  constructor(state: UrlState, model: LoadedModel, failed: (message: string) => void) {
+  constructor(state: UrlState, defaultChoice: ModelChoice, failed: (message: string) => void) {
     this.#state = state;
     this.#failed = failed;
-    this.#model = new LookModel(model);
-    model.onProgress((text) => {
-      if (this.#root.dataset.look === 'reading' && text !== '') this.#status.textContent = text;
-    });
+    this.#model = new LookModel(defaultChoice, (progress) => this.#showProgress(progress));
     this.#maps = new MapsView(byId('look-maps', HTMLElement), (id) => this.#chooseHead(id));
     this.#big = new BigView(
       {
@@ -372,6 +368,10 @@ export class LookSection {
       ),
       picture: (width) => mapPicture(data, map, width),
     };
+  }
+
+  #showProgress({ phase, loadedBytes }: LoadProgress): void {
+    if (phase !== 'ready') this.#status.textContent = `loading: ${formatBytes(loadedBytes)}`;
   }
 
   #setBusy(what: 'reading' | 'writing'): void {
