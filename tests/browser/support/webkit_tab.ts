@@ -113,13 +113,21 @@ class WebKitTab implements Tab {
     return element;
   }
 
+  #focus(testid: string): Promise<void> {
+    return this.run(
+      (id) => document.querySelector<HTMLElement>(`[data-testid="${id}"]`)?.focus(),
+      testid,
+    );
+  }
+
   async click(testid: string): Promise<void> {
     await (await this.#element(testid)).click();
   }
 
   async type(testid: string, text: string): Promise<void> {
     const element = await this.#element(testid);
-    await element.click();
+    // Not by a click, which the driver makes at an edge of the window, where the page's short messages lie.
+    await this.#focus(testid);
     await element.clearValue();
     await element.addValue(text);
   }
@@ -137,10 +145,7 @@ class WebKitTab implements Tab {
   async select(testid: string, value: string): Promise<void> {
     const element = await this.#element(testid);
     // As a click would: a list remembers at the focus what it showed, and tells only what differs from that.
-    await this.run(
-      (id) => document.querySelector<HTMLElement>(`[data-testid="${id}"]`)?.focus(),
-      testid,
-    );
+    await this.#focus(testid);
     await element.selectByAttribute('value', value);
   }
 
