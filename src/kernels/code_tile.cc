@@ -139,7 +139,7 @@ HWY_NOINLINE void RunTiles(const CodeTile& tile) {
 // Tokens that are left over go one by one: tiles of two and three are 21 kB of module for a fifth
 // of the time of so few.
 template <class Dot, class Scales, size_t kGroups, size_t kTokens>
-constexpr CodeKernel KernelOf(WidenedPart widened) {
+constexpr CodeKernel KernelOf() {
   static_assert(kGroups <= kMaxTileGroups && kTokens <= kMaxTileTokens);
   return {&RunTiles<Dot, Scales, kGroups, kTokens>,
           &RunTiles<Dot, Scales, kGroups, 1>,
@@ -148,19 +148,19 @@ constexpr CodeKernel KernelOf(WidenedPart widened) {
           kTokens,
           sizeof(typename Dot::Activation),
           Dot::kOffset,
-          widened};
+          std::is_same_v<Scales, F16Scales> ? WidenedPart::kNothing
+          : std::is_same_v<Dot, PanelWords> ? WidenedPart::kAll
+                                            : WidenedPart::kScales};
 }
 
 // One token.
 template <class Dot>
-constexpr CodeKernel kVector = KernelOf<Dot, F16Scales, kVectorGroups, 1>(WidenedPart::kNothing);
+constexpr CodeKernel kVector = KernelOf<Dot, F16Scales, kVectorGroups, 1>();
 template <class Dot>
-constexpr CodeKernel kWidenedVector = KernelOf<Dot, F32Scales, kVectorGroups, 1>(
-    std::is_same_v<Dot, PanelWords> ? WidenedPart::kAll : WidenedPart::kScales);
+constexpr CodeKernel kWidenedVector = KernelOf<Dot, F32Scales, kVectorGroups, 1>();
 // Several.
 template <class Dot>
-constexpr CodeKernel kTiles = KernelOf<Dot, F32Scales, kTileGroups, kTileTokens>(
-    std::is_same_v<Dot, PanelWords> ? WidenedPart::kAll : WidenedPart::kScales);
+constexpr CodeKernel kTiles = KernelOf<Dot, F32Scales, kTileGroups, kTileTokens>();
 
 // kP8: VectorDot for one token, TileDot for several.
 template <class VectorDot, class TileDot>

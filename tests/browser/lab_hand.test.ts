@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
-import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { addressWith, exported, openLab, readsText, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
@@ -24,16 +24,7 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
   let tab: Tab;
   let server: Awaited<ReturnType<typeof serve>>;
 
-  /** Kernels answer a moment later. */
-  const shows = (selector: string, wanted: string) =>
-    until(
-      tab,
-      `"${wanted}" in ${selector}`,
-      patienceMs,
-      (where, text) => document.querySelector(where)?.textContent?.includes(text),
-      selector,
-      wanted,
-    );
+  const shows = (selector: string, wanted: string) => showsText(tab, selector, wanted);
 
   beforeAll(async () => {
     if (skip) return;
@@ -112,35 +103,16 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
     // softmax(0, 4.2426, 2.8284)
     await shows('[data-testid="three-weights"]', '0.7952');
     await tab.click('three-mask');
-    await until(
-      tab,
-      'the mask again',
-      patienceMs,
-      () =>
-        document.querySelector('[data-testid="three-weights"] [data-cell="0,1"]')?.textContent ===
-        '0',
-    );
+    await readsText(tab, '[data-testid="three-weights"] [data-cell="0,1"]', '0');
   });
 
   test(`padding gets nothing, a learned sink keeps a part, and the address says so${why}`, async () => {
     await tab.click('three-sink');
     await shows('[data-testid="three-weights"] [data-cell="0,0"]', '0.5');
     await tab.click('three-padding');
-    await until(
-      tab,
-      'padding without weight',
-      patienceMs,
-      () =>
-        document.querySelector('[data-testid="three-weights"] [data-cell="2,2"]')?.textContent ===
-        '0',
-    );
-    await until(
-      tab,
-      'both in the address',
-      patienceMs,
-      () => location.search.includes('padding=on') && location.search.includes('learnedsink=on'),
-    );
-    await openLab(tab, await tab.run(() => location.href));
+    await readsText(tab, '[data-testid="three-weights"] [data-cell="2,2"]', '0');
+    await addressWith(tab, 'learnedsink=on');
+    await openLab(tab, await addressWith(tab, 'padding=on'));
     expect((await matrix(tab, 'weights'))[0]).toBe('0.5000');
     await tab.click('three-reset');
     await shows('[data-testid="three-weights"] [data-cell="2,2"]', '0.4011');

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
-import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { addressWith, exported, openLab, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
@@ -34,15 +34,7 @@ describe.each(here)('lab, where a token looks, $title', ({ engine, isolation }) 
       const section = document.querySelector<HTMLElement>('#look');
       return section?.dataset.look === 'ready' && document.querySelector('.look-map') !== null;
     });
-  const shows = (selector: string, wanted: string) =>
-    until(
-      tab,
-      `"${wanted}" in ${selector}`,
-      longMs,
-      (where, text) => document.querySelector(where)?.textContent?.includes(text),
-      selector,
-      wanted,
-    );
+  const shows = (selector: string, wanted: string) => showsText(tab, selector, wanted, longMs);
   const example = (label: string) =>
     tab.run((wanted) => {
       const buttons = [...document.querySelectorAll<HTMLElement>('#look-examples button')];

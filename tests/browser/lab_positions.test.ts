@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
 import { isInstalled, openTab, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
-import { addressWith, exported, openLab, texts } from './support/lab.js';
+import { addressWith, exported, openLab, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
@@ -19,14 +19,7 @@ describe.each(here)('lab, positions, $title', ({ engine, isolation }) => {
   let tab: Tab;
   let server: Awaited<ReturnType<typeof serve>>;
 
-  const facts = (wanted: string) =>
-    until(
-      tab,
-      `"${wanted}" among the facts`,
-      patienceMs,
-      (text) => document.getElementById('pos-facts')?.textContent?.includes(text),
-      wanted,
-    );
+  const facts = (wanted: string) => showsText(tab, '#pos-facts', wanted);
   const press = (selector: string, label: string) =>
     tab.run(
       (where, wanted) =>

@@ -5,20 +5,16 @@ import { stringOf, UsageError, type Values } from './usage.js';
 const forms: readonly { names: readonly string[]; make(given: Map<string, number>): Eviction }[] = [
   {
     names: ['sinks', 'window'],
-    make: (given) => ({ policy: 'sinks', ...withoutHoles(given, ['sinks', 'window']) }),
+    make: (given) => ({ policy: 'sinks', ...Object.fromEntries(given) }),
   },
   ...(['h2o', 'snapkv'] as const).map((policy) => ({
     names: [policy, 'window'],
-    make: (given: Map<string, number>): Eviction => ({
-      ...{ policy, budget: given.get(policy) ?? 0 },
-      ...withoutHoles(given, ['window']),
-    }),
+    make: (given: Map<string, number>): Eviction => {
+      const { [policy]: budget = 0, ...rest } = Object.fromEntries(given);
+      return { policy, budget, ...rest };
+    },
   })),
 ];
-
-function withoutHoles(given: Map<string, number>, names: readonly string[]) {
-  return Object.fromEntries([...given].filter(([name]) => names.includes(name)));
-}
 
 /** Undefined where the flag was not given. Ranges are checked by the package. Throws UsageError. */
 export function evictionOf(values: Values): Eviction | undefined {

@@ -1,6 +1,7 @@
 // `lab`: what a change of a model's attention costs: the same figures before and after, by the same code as the lab page.
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
+import type { Eviction } from 'headlight-wasm';
 import {
   type Evaluation,
   type HeadRef,
@@ -125,7 +126,7 @@ export async function lab(call: Call, json: boolean): Promise<void> {
     const modelLab = new ModelLab(engine);
     const edited = await modelLab.edit(edit);
     await exportTo(stringOf(call.values, 'out'), call.model, edited);
-    const { before, after } = await measure(modelLab, edited, keepsOf(call.values));
+    const { before, after } = await measure(modelLab, edited, keepsOf(call.values, eviction));
     const fixed = (edit.fix ?? []).length > 0 ? await patternsOf(modelLab, edit) : undefined;
     const result = {
       ...{ edit, ...(eviction && { eviction }), layers: edited.layers, before, after },
@@ -137,9 +138,11 @@ export async function lab(call: Call, json: boolean): Promise<void> {
 }
 
 /** How sessions keep keys and values before and after. The package checks the names. */
-function keepsOf(values: Values): [before: SessionKeeps, after: SessionKeeps] {
+function keepsOf(
+  values: Values,
+  eviction: Eviction | undefined,
+): [before: SessionKeeps, after: SessionKeeps] {
   const plain = stringOf(values, 'kv-cache');
-  const eviction = evictionOf(values);
   const keeps = (type: string | undefined) =>
     type === undefined ? {} : { kvCache: { k: type, v: type } as never };
   const after = stringOf(values, 'kv-cache-after') ?? plain;

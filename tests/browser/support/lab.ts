@@ -18,6 +18,35 @@ export function texts(tab: Tab, selector: string): Promise<string[]> {
   );
 }
 
+/** Waits until the element's text holds `wanted`: kernels answer a moment later. */
+export function showsText(
+  tab: Tab,
+  selector: string,
+  wanted: string,
+  ms = patienceMs,
+): Promise<void> {
+  return until(
+    tab,
+    `"${wanted}" in ${selector}`,
+    ms,
+    (where, text) => document.querySelector(where)?.textContent?.includes(text),
+    selector,
+    wanted,
+  );
+}
+
+/** Waits until the element's text is `wanted` and nothing else. */
+export function readsText(tab: Tab, selector: string, wanted: string): Promise<void> {
+  return until(
+    tab,
+    `"${wanted}" as ${selector}`,
+    patienceMs,
+    (where, text) => document.querySelector(where)?.textContent === text,
+    selector,
+    wanted,
+  );
+}
+
 /** The page's address once it holds `part`. */
 export async function addressWith(tab: Tab, part: string): Promise<string> {
   await until(

@@ -4,14 +4,10 @@ import { expect, it } from 'vitest';
 import { BadCase, callsOf, checkedCase, Skipped } from '../../../web/cli/attend_case.js';
 import { attendSpec } from '../../../web/runtime/src/attend.js';
 import { BadOptionError } from '../../../web/runtime/src/errors.js';
-import { randomSource } from '../text/vocabularies.js';
+import { hostileRuns, type Pick, pickOf } from '../hostile_runs.js';
 
-const RUNS = Number(process.env.HEADLIGHT_FUZZ_RUNS ?? 20_000);
-const SEED = Number(process.env.HEADLIGHT_SEED ?? 1);
-/** What a person may wait for, on a machine that does other things. */
-const LONGEST_MS = 5000;
+const RUNS = 20_000;
 
-type Pick = (n: number) => number;
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 const tensor = (shape: number[], type = 'f32'): Json => ({
@@ -44,20 +40,18 @@ const SOUND: Json[] = [
 const NUMBERS = [0, 1, -1, 2, 3, 0.5, 1e3, 1e6, 2 ** 31, 2 ** 32, 1e15, 1e300];
 const STRINGS = ['', 'inf', '-inf', 'nan', 'bool', 'f16', '__proto__', 'constructor'];
 
-const of = <T>(pick: Pick, all: readonly T[]): T => all[pick(all.length)] as T;
-
 function anyJson(pick: Pick): Json {
   switch (pick(6)) {
     case 0:
-      return of(pick, STRINGS);
+      return pickOf(pick, STRINGS);
     case 1:
-      return of(pick, [null, true, false, [], {}]);
+      return pickOf(pick, [null, true, false, [], {}]);
     case 2:
-      return Array.from({ length: pick(5) }, () => of(pick, NUMBERS));
+      return Array.from({ length: pick(5) }, () => pickOf(pick, NUMBERS));
     case 3:
       return tensor([1 + pick(3), 1 + pick(3)]);
     default:
-      return of(pick, NUMBERS);
+      return pickOf(pick, NUMBERS);
   }
 }
 
@@ -73,33 +67,29 @@ function damaged(pick: Pick, value: Json, depth = 0): Json {
     return copy;
   }
   const copy = { ...value };
-  const key = pick(12) === 0 ? of(pick, STRINGS) : of(pick, Object.keys(copy));
+  const key = pick(12) === 0 ? pickOf(pick, STRINGS) : pickOf(pick, Object.keys(copy));
   if (pick(8) === 0) delete copy[key];
   else copy[key] = damaged(pick, copy[key] ?? null, depth + 1);
   return copy;
 }
 
 it('a damaged case: refused by name, or a call', () => {
-  let nCalls = 0;
   const refused: Record<string, number> = {};
-  for (let i = 0; i < RUNS; i++) {
-    const pick = randomSource(SEED * 7919 + i);
-    let json = of(pick, SOUND);
+  const { runs, taken } = hostileRuns('attend cases', RUNS, (pick) => {
+    let json = pickOf(pick, SOUND);
     for (let n = 1 + pick(2); n > 0; n--) json = damaged(pick, json);
-    const start = performance.now();
     try {
       // As a line of a file.
       const test = checkedCase(JSON.parse(JSON.stringify(json)));
       for (const { options } of callsOf(test, 'auto')) attendSpec(options);
-      nCalls += 1;
+      return true;
     } catch (error) {
       const known = [BadCase, Skipped, BadOptionError].find((kind) => error instanceof kind);
-      if (known === undefined) throw new Error(`run ${i} of seed ${SEED}`, { cause: error });
+      if (known === undefined) throw error;
       refused[known.name] = (refused[known.name] ?? 0) + 1;
+      return false;
     }
-    expect(performance.now() - start, `run ${i} of seed ${SEED}`).toBeLessThan(LONGEST_MS);
-  }
-  console.info(`fuzz attend cases: ${RUNS} runs, ${nCalls} calls, ${JSON.stringify(refused)}`);
-  expect(nCalls).toBeGreaterThan(0);
+  });
+  console.info(`fuzz attend cases: ${runs} runs, ${taken} calls, ${JSON.stringify(refused)}`);
   expect(Object.keys(refused).sort()).toEqual(['BadCase', 'BadOptionError', 'Skipped']);
 });

@@ -11,16 +11,12 @@ import {
 } from '../../../web/runtime/src/options.js';
 import { ChatTemplate } from '../../../web/runtime/src/text/chat_template.js';
 import { Tokenizer } from '../../../web/runtime/src/text/tokenizer.js';
+import { hostileRuns, type Pick, pickOf } from '../hostile_runs.js';
 import type { MapMetadata, MetadataValue } from './gguf_header.js';
 import { CONVERSATION, TEMPLATES } from './templates.js';
-import { bpeMetadata, CONTROL, randomSource, spmMetadata } from './vocabularies.js';
+import { bpeMetadata, CONTROL, spmMetadata } from './vocabularies.js';
 
-const RUNS = Number(process.env.HEADLIGHT_FUZZ_RUNS ?? 5000);
-const SEED = Number(process.env.HEADLIGHT_SEED ?? 1);
-/** What a person may wait for, on a machine that does other things. */
-const LONGEST_MS = 5000;
-
-type Pick = (n: number) => number;
+const RUNS = 5000;
 
 const IM = ['<|im_start|>', '<|im_end|>'].map((text) => ({ text, type: CONTROL }));
 const SOUND = [
@@ -54,22 +50,20 @@ const STRINGS = [
 ];
 const NUMBERS = [0, 1, -1, 0.5, 255, 2 ** 31, 2 ** 32 - 1, 2 ** 53, NaN, Infinity, -Infinity];
 
-const oneOf = <T>(pick: Pick, all: readonly T[]): T => all[pick(all.length)] as T;
-
 function anyValue(pick: Pick): MetadataValue | undefined {
   switch (pick(7)) {
     case 0:
-      return oneOf(pick, STRINGS);
+      return pickOf(pick, STRINGS);
     case 1:
-      return oneOf(pick, NUMBERS);
+      return pickOf(pick, NUMBERS);
     case 2:
       return pick(2) === 0;
     case 3:
-      return Array.from({ length: pick(400) }, () => oneOf(pick, STRINGS));
+      return Array.from({ length: pick(400) }, () => pickOf(pick, STRINGS));
     case 4:
-      return Float32Array.from({ length: pick(400) }, () => oneOf(pick, NUMBERS));
+      return Float32Array.from({ length: pick(400) }, () => pickOf(pick, NUMBERS));
     case 5:
-      return Int32Array.from({ length: pick(400) }, () => oneOf(pick, NUMBERS));
+      return Int32Array.from({ length: pick(400) }, () => pickOf(pick, NUMBERS));
     default:
       return undefined;
   }
@@ -77,17 +71,17 @@ function anyValue(pick: Pick): MetadataValue | undefined {
 
 /** One element of an array changed, or the value put in place of another's. */
 function damaged(pick: Pick, meta: MapMetadata): MapMetadata {
-  const key = oneOf(pick, KEYS);
+  const key = pickOf(pick, KEYS);
   const strings = meta.strings(key);
   const numbers = meta.numbers(key);
   if (strings !== undefined && strings.length > 0 && pick(3) > 0) {
     const copy = [...strings];
-    copy[pick(copy.length)] = pick(2) === 0 ? oneOf(pick, copy) : oneOf(pick, STRINGS);
+    copy[pick(copy.length)] = pick(2) === 0 ? pickOf(pick, copy) : pickOf(pick, STRINGS);
     return meta.with({ [key]: copy });
   }
   if (numbers !== undefined && numbers.length > 0 && pick(3) > 0) {
     const copy = numbers.slice();
-    copy[pick(copy.length)] = oneOf(pick, NUMBERS);
+    copy[pick(copy.length)] = pickOf(pick, NUMBERS);
     return meta.with({ [key]: copy });
   }
   return meta.with({ [key]: anyValue(pick) });
@@ -103,31 +97,19 @@ function typed<T>(work: () => T): T | undefined {
   }
 }
 
-/** Runs them all; names the seed of the one that fails or takes long. */
 function each(name: string, work: (pick: Pick) => boolean): void {
-  let nWorked = 0;
-  for (let i = 0; i < RUNS; i++) {
-    const start = performance.now();
-    try {
-      if (work(randomSource(SEED * 7919 + i))) nWorked += 1;
-    } catch (error) {
-      throw new Error(`${name}: run ${i} of seed ${SEED}`, { cause: error });
-    }
-    expect(performance.now() - start, `run ${i} of seed ${SEED}`).toBeLessThan(LONGEST_MS);
-  }
-  console.info(`fuzz ${name}: ${RUNS} runs, ${nWorked} worked, ${RUNS - nWorked} typed errors`);
-  expect(nWorked).toBeGreaterThan(0);
-  expect(nWorked).toBeLessThan(RUNS);
+  const { runs, taken } = hostileRuns(name, RUNS, work);
+  console.info(`fuzz ${name}: ${runs} runs, ${taken} worked, ${runs - taken} typed errors`);
 }
 
 it('a damaged vocabulary: a typed error, or a tokenizer that gives ids of its own', () => {
   each('vocabulary', (pick) => {
-    let meta = oneOf(pick, SOUND);
+    let meta = pickOf(pick, SOUND);
     for (let n = 1 + pick(3); n > 0; n--) meta = damaged(pick, meta);
     const tokenizer = typed(() => Tokenizer.fromMetadata(meta));
     if (tokenizer === undefined) return false;
     const text = Array.from({ length: pick(60) }, () =>
-      oneOf(pick, [...'ab the <|im_end|>é😀\n']),
+      pickOf(pick, [...'ab the <|im_end|>é😀\n']),
     ).join('');
     const ids = typed(() => tokenizer.encode(text));
     const nTokens = meta.strings('tokenizer.ggml.tokens')?.length ?? 0;
@@ -166,11 +148,13 @@ it('a damaged template: a typed error, or a prompt', () => {
     'macro f() ',
   ];
   each('template', (pick) => {
-    let { source } = oneOf(pick, TEMPLATES);
+    let { source } = pickOf(pick, TEMPLATES);
     for (let n = 1 + pick(4); n > 0; n--) {
       const at = pick(source.length);
       source =
-        source.slice(0, at) + (pick(3) > 0 ? oneOf(pick, parts) : '') + source.slice(at + pick(20));
+        source.slice(0, at) +
+        (pick(3) > 0 ? pickOf(pick, parts) : '') +
+        source.slice(at + pick(20));
     }
     const meta = (SOUND[0] as MapMetadata).with({ 'tokenizer.chat_template': source });
     const segments = typed(() =>
@@ -185,9 +169,9 @@ it('a damaged template: a typed error, or a prompt', () => {
 function anyJson(pick: Pick, depth = 0): unknown {
   switch (pick(depth > 2 ? 5 : 8)) {
     case 0:
-      return oneOf(pick, STRINGS);
+      return pickOf(pick, STRINGS);
     case 1:
-      return oneOf(pick, NUMBERS);
+      return pickOf(pick, NUMBERS);
     case 2:
       return pick(2) === 0;
     case 3:
@@ -199,7 +183,7 @@ function anyJson(pick: Pick, depth = 0): unknown {
     default:
       return Object.fromEntries(
         Array.from({ length: pick(4) }, () => [
-          oneOf(pick, ['role', 'content', 'temperature', 'k', 'stop', 'seed', '0', '__proto__']),
+          pickOf(pick, ['role', 'content', 'temperature', 'k', 'stop', 'seed', '0', '__proto__']),
           anyJson(pick, depth + 1),
         ]),
       );
@@ -235,7 +219,7 @@ it('any options, messages and tokens: a BadOptionError at once, or they are righ
   };
   each('options', (pick) => {
     const options = Object.fromEntries(
-      Array.from({ length: 1 + pick(2) }, () => [oneOf(pick, names), anyJson(pick)]),
+      Array.from({ length: 1 + pick(2) }, () => [pickOf(pick, names), anyJson(pick)]),
     );
     const chat = right(() => {
       checkChatOptions('chat', options as never);

@@ -100,13 +100,21 @@ export async function slopeOf(lab: Kernels, { scheme, heads }: Setup): Promise<n
   return scheme === 'alibi' ? (await lab.alibiSlopes(heads))[0] : undefined;
 }
 
+/** Of lists of one length. */
+export function largestChange(before: ArrayLike<number>, after: ArrayLike<number>): number {
+  return Array.from(before).reduce(
+    (largest, x, i) => Math.max(largest, Math.abs(x - (after[i] ?? 0))),
+    0,
+  );
+}
+
 /** The largest change of a score when query and key move together. undefined: the scheme ends before. */
 export async function changeByMoving(lab: Kernels, setup: Setup): Promise<number | undefined> {
   const slope = await slopeOf(lab, setup);
   const here = await scoresByDistance(lab, setup, 0, slope);
   try {
     const there = await scoresByDistance(lab, setup, setup.moved, slope);
-    return Math.max(...here.map((score, i) => Math.abs(score - (there[i] ?? 0))));
+    return largestChange(here, there);
   } catch (error) {
     if (error instanceof NoPosition) return undefined;
     throw error;
@@ -146,10 +154,7 @@ export async function changeByShuffling(lab: Kernels, setup: Setup): Promise<num
   let largest = 0;
   for (const order of otherOrders) {
     for (const { word, out } of await outputs(order)) {
-      const other = before[word]?.out ?? [];
-      out.forEach((x, i) => {
-        largest = Math.max(largest, Math.abs(x - (other[i] ?? 0)));
-      });
+      largest = Math.max(largest, largestChange(out, before[word]?.out ?? []));
     }
   }
   return largest;

@@ -5,7 +5,7 @@ import { byId, el } from '../../shared/dom.js';
 import { drawToWidth } from '../../shared/svg.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { type LineSeries, lineChart, lineLegend } from '../line_chart.js';
-import { NoPosition, scoresByDistance, slopeOf } from './compute.js';
+import { largestChange, NoPosition, scoresByDistance, slopeOf } from './compute.js';
 import { count, difference } from './facts.js';
 import type { Setup } from './schemes.js';
 
@@ -25,7 +25,7 @@ export async function scoreLines(lab: HeadLab, setup: Setup): Promise<ScoreLines
   });
   try {
     const there = await scoresByDistance(lab, setup, setup.moved, slope);
-    const change = Math.max(...here.map((score, i) => Math.abs(score - (there[i] ?? 0))));
+    const change = largestChange(here, there);
     lines.series.push({ name: `from ${count(setup.moved)} on`, scores: there });
     lines.facts.push(
       `Both moved by ${count(setup.moved)}: a score changes by at most ${difference(change)}. ` +

@@ -22,6 +22,8 @@ export class TurnView {
   #places: MatrixInput;
   #theta: MatrixInput;
   #rows: PairRow[] = [];
+  /** As the page has it. */
+  #articleText = byId('pos-turn-text', HTMLElement).textContent;
 
   constructor(state: UrlState, kernels: Kernels, failed: (message: string) => void) {
     [this.#state, this.#kernels, this.#latest] = [state, kernels, new Latest(failed)];
@@ -68,8 +70,7 @@ export class TurnView {
     await this.#latest.run(
       async () => turnedPair(await this.#kernels.lab(), places, theta),
       (rows) => {
-        text.textContent =
-          'The third article prints 0.5403 for (5, 3), (10, 8) and (2, 0): cos(2 × 0.5) = 0.540302.';
+        text.textContent = this.#articleText;
         this.#show(rows, theta);
       },
     );

@@ -4,6 +4,7 @@ import type { Captured } from '../capture_types.js';
 import { AbortedError } from '../errors.js';
 import type { CaptureRequestWire } from '../protocol.js';
 import { ADVANCE_BUDGET_MS, type RunContext } from './generation.js';
+import { inTurns } from './in_turns.js';
 import { unwrap } from './unwrap.js';
 
 export interface ForwardCall {
@@ -16,15 +17,13 @@ export interface ForwardCall {
 export async function computeForward(
   session: Session,
   { tokens, allPositions, capture }: ForwardCall,
-  { signal, nextTurn }: Pick<RunContext, 'signal' | 'nextTurn'>,
+  context: Pick<RunContext, 'signal' | 'nextTurn'>,
 ): Promise<{ logits: Float32Array; capture: Captured | null }> {
   unwrap(session.beginForward(tokens, allPositions, capture));
-  for (;;) {
-    const done = unwrap(session.advanceForward(ADVANCE_BUDGET_MS));
-    if (done !== null) return done;
-    await nextTurn();
-    if (!signal.aborted) continue;
-    session.cancel();
-    throw new AbortedError();
+  try {
+    return await inTurns(() => unwrap(session.advanceForward(ADVANCE_BUDGET_MS)), context);
+  } catch (error) {
+    if (error instanceof AbortedError) session.cancel();
+    throw error;
   }
 }

@@ -21,6 +21,7 @@ import type {
 } from '../lab/model_calibration.js';
 import { computeForward } from './forward.js';
 import { ADVANCE_BUDGET_MS } from './generation.js';
+import { inTurns } from './in_turns.js';
 import { encodeChat, lossTokens } from './lab_text.js';
 import type { ModelHost } from './model_host.js';
 import { unwrap } from './unwrap.js';
@@ -256,16 +257,6 @@ async function breathe(context: LabContext, progress: LabProgress): Promise<void
   context.onProgress(progress);
   await context.nextTurn();
   if (context.signal.aborted) throw new AbortedError();
-}
-
-/** What `advance` gives in the end; null is for more to be done. */
-async function inTurns<T>(advance: () => T | null, context: LabContext): Promise<T> {
-  for (;;) {
-    const done = advance();
-    if (done !== null) return done;
-    await context.nextTurn();
-    if (context.signal.aborted) throw new AbortedError();
-  }
 }
 
 function greedy(
