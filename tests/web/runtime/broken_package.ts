@@ -19,6 +19,7 @@ export interface BrokenPackage {
 const IN_THREAD = `const inThread = globalThis.name?.startsWith?.('em-pthread') ||
   (globalThis.process?.versions?.node && (await import('node:worker_threads')).workerData === 'em-pthread');`;
 
+const NEW_WORKER = 'worker=new Worker(';
 const CALL = 'getWasmTableEntry(entry)(argument)';
 
 /** Claims a task as src/base/parallel.cc does, its counter a cache line before the one that the caller waits for, and dies. */
@@ -34,6 +35,13 @@ export const FAULTS = {
   },
   threadsDoNotStart: (glue: string) =>
     `${IN_THREAD}\nif (inThread) throw new Error('injected');\n${glue}`,
+  /** What Firefox sometimes does: the worker never comes back from making another. */
+  makingThreadsHangs(glue: string): string {
+    if (!glue.includes('headlight_run_thread')) return glue;
+    if (!glue.includes(NEW_WORKER)) throw new Error(`the glue does not hold ${NEW_WORKER}`);
+    const hang = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';
+    return glue.replace(NEW_WORKER, `${hang}${NEW_WORKER}`);
+  },
   memoryDoesNotGrow: (glue: string) =>
     `WebAssembly.Memory.prototype.grow = () => { throw new RangeError('injected'); };\n${glue}`,
   memoryGrowsOnce: (glue: string) => `let grown = 0; const grow = WebAssembly.Memory.prototype.grow;

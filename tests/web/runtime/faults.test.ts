@@ -88,6 +88,26 @@ describe('faults in Node', () => {
     expect(error).toMatchObject({ code: 'WorkerLost' });
   });
 
+  it('a browser that hangs in making threads gets another try, and the reasons say so', async () => {
+    const loading = load('makingThreadsHangs', { threads: 2, module: 'simd' });
+    const mended = setTimeout(() => broken?.mend(), 2000);
+    const engine = await loading;
+    clearTimeout(mended);
+    expect(engine.info.runtime).toMatchObject({ module: 'simd-threads', threads: 2 });
+    expect(engine.info.runtime.reasons).toContain(
+      'not simd-threads with 2 thread(s): the browser hung in making the 1 worker(s) of the thread pool',
+    );
+    expect((await engine.complete(PROMPT, GREEDY).result()).tokens).toHaveLength(12);
+    await engine.dispose();
+  });
+
+  it('one that always hangs there is an error where threads were asked for', async () => {
+    await expect(load('makingThreadsHangs', { threads: 2, module: 'simd' })).rejects.toMatchObject({
+      code: 'WorkerLost',
+      message: expect.stringMatching(/(the browser hung in making .*){3}/),
+    });
+  });
+
   it('memory that does not grow is an OutOfMemoryError with what is needed and what is there', async () => {
     const large = await randomModel('large-cache', SMALL);
     const options = { module: 'simd', nCtx: SMALL.ctx } as const;

@@ -109,6 +109,7 @@ describe('preflight', () => {
     const url = server.serve('/m.gguf', { bytes, pieceBytes: 32_768, pauseMs: 5 });
     const { plan } = await Engine.preflight(url, { module: 'simd', threads: 1 });
     expect(plan.fileBytes).toBe(bytes.length);
+    expect(server.seen('/m.gguf')).toMatchObject([{ range: 'bytes=0-1048575' }]);
     expect(server.sentBytes('/m.gguf')).toBeLessThan(bytes.length / 2);
     server.serve('/no.gguf', { bytes }, { kind: 'status', status: 404 });
     await expect(Engine.preflight(`${server.url}/no.gguf`)).rejects.toMatchObject({

@@ -173,18 +173,18 @@ async function send(
   const etag = etagOf(file);
   if (etag !== undefined) response.setHeader('etag', etag);
   if (file.lastModified !== undefined) response.setHeader('last-modified', file.lastModified);
-  const { start, partial } = rangeOf(file, request, etag);
+  const { start, end, partial } = rangeOf(file, request, etag);
   if (start >= total && partial) {
     response.writeHead(416, { 'content-range': `bytes */${total}` }).end();
     return;
   }
   const from = fault?.kind === 'wrong-part' ? fault.start : start;
-  if (partial) response.setHeader('content-range', `bytes ${from}-${total - 1}/${total}`);
-  const announced = fault?.kind === 'length' ? fault.announced : total - from;
+  if (partial) response.setHeader('content-range', `bytes ${from}-${end - 1}/${total}`);
+  const announced = fault?.kind === 'length' ? fault.announced : end - from;
   if (file.tellsLength !== false) response.setHeader('content-length', announced);
   response.writeHead(partial ? 206 : 200);
   const limit = fault?.kind === 'cut' || fault?.kind === 'stall' ? fault.afterBytes : Infinity;
-  const body = file.bytes.subarray(from, Math.min(total, from + limit));
+  const body = file.bytes.subarray(from, Math.min(end, from + limit));
   const sendable = fault?.kind === 'length' ? body.subarray(0, announced) : body;
   const pieceBytes = file.pieceBytes ?? PIECE_BYTES;
   for (let at = 0; at < sendable.length; at += pieceBytes) {
@@ -220,9 +220,12 @@ function drained(response: ServerResponse): Promise<void> {
 }
 
 function rangeOf(file: Served, request: IncomingMessage, etag: string | undefined) {
-  const match = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+  const match = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
   const ifRange = request.headers['if-range'];
   const same = ifRange === undefined || ifRange === etag || ifRange === file.lastModified;
   const partial = match !== null && file.ranges !== false && same;
-  return { start: partial ? Number(match[1]) : 0, partial };
+  const total = file.bytes.length;
+  if (!partial) return { start: 0, end: total, partial };
+  const last = match[2] === '' ? total - 1 : Number(match[2]);
+  return { start: Number(match[1]), end: Math.min(total, last + 1), partial };
 }

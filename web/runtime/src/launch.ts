@@ -19,13 +19,8 @@ import {
 } from './options.js';
 import type { LoadedModel, RequestEvent, StartedModule } from './protocol.js';
 import { type OpenedSources, openSources, rememberSource } from './source.js';
+import { MAX_STUCK, StartWatch, ThreadsStuckError } from './start_watch.js';
 import type { EngineInfo, LoadOptions, ModelPlan, ModelSource, RuntimeInfo } from './types.js';
-
-/**
- * How long a thread pool may take once its module is compiled. Starting a worker takes 5-50 ms; where threads hang
- * (seen on iOS) they hang for good.
- */
-const POOL_READY_MS = 10_000;
 
 export interface Started {
   connection: Connection;
@@ -35,12 +30,6 @@ export interface Started {
 /** The worker of the moment, for who must end a launch from outside. */
 interface Launch {
   connection?: Connection;
-}
-
-function poolLate(threads: number): HeadlightError {
-  return new WorkerLostError(
-    `the ${threads - 1} workers of the thread pool were not ready within ${POOL_READY_MS / 1000} s`,
-  );
 }
 
 function startCandidate(
@@ -56,14 +45,11 @@ function startCandidate(
     threads: candidate.threads,
   };
   return new Promise((resolve, reject) => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    // The one event of 'start' says that the module is compiled; a slow network does not count against the pool.
-    const onCompiled = () => {
-      if (candidate.threads > 1)
-        timer ??= setTimeout(() => reject(poolLate(candidate.threads)), POOL_READY_MS);
-    };
-    const { reply } = connection.call('start', body, onCompiled);
-    reply.then(resolve, reject).finally(() => clearTimeout(timer));
+    const watch = new StartWatch(candidate.threads, reject);
+    const { reply } = connection.call('start', body, (event) => {
+      if (event.type === 'starting') watch.reached(event.step);
+    });
+    reply.then(resolve, reject).finally(() => watch.end());
   });
 }
 
@@ -77,7 +63,9 @@ async function startModule(
   const { candidates, reasons } = chooseModules(features, wishes);
   let failure: HeadlightError | undefined;
   let relaxedWorks = true;
-  for (const candidate of candidates) {
+  const left = [...candidates];
+  let nStuck = 0;
+  for (let candidate = left.shift(); candidate !== undefined; candidate = left.shift()) {
     if (candidate.relaxed && !relaxedWorks) continue;
     try {
       const started = await startCandidate(platform, candidate, launch);
@@ -92,6 +80,7 @@ async function startModule(
     await launch.connection?.close(failure);
     if (failure.code === 'Aborted') throw failure;
     reasons.push(`not ${candidate.name} with ${candidate.threads} thread(s): ${failure.message}`);
+    if (failure instanceof ThreadsStuckError && nStuck++ < MAX_STUCK) left.unshift(candidate);
   }
   throw allFailed(failure, reasons);
 }

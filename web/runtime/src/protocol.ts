@@ -234,8 +234,12 @@ export type Note =
 
 export type ToWorker = Request | Note;
 
+/** Of a module that starts; the first two only with threads. */
+export type StartStep = 'creating threads' | 'threads created' | 'compiled';
+
 /** What a request tells while it is under way. */
 export type RequestEvent =
+  | { type: 'starting'; id: number; step: StartStep }
   | { type: 'progress'; id: number; progress: LoadProgress }
   | { type: 'prefill'; id: number; progress: PrefillProgress }
   | { type: 'chunk'; id: number; chunk: GenerateChunk }

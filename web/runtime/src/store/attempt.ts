@@ -40,6 +40,8 @@ export interface AttemptContext {
   bypassHttpCache: boolean;
   /** false: an answer with part of the file is compared here, by what it says of itself. */
   mayAskIfRange: boolean;
+  /** No more than this is asked for; undefined for the rest of the file. */
+  pieceBytes: number | undefined;
 }
 
 const REQUEST_TIMEOUT = 408;
@@ -61,6 +63,8 @@ export class Attempt {
   readonly lengthIsExact: boolean;
   readonly validator: Validator;
   readonly contentType: string;
+  /** The body ends with the piece that was asked for, not with the file. */
+  readonly isPiece: boolean;
   readonly #response: Response;
   readonly #cancel: Cancel;
 
@@ -98,13 +102,14 @@ export class Attempt {
     this.#response = response;
     this.#cancel = cancel;
     const { headers, status } = response;
-    checkStatus(url, response, have);
+    checkStatus(url, response, have, context);
     const range = contentRange(headers);
     const isPart = have !== undefined && status === PARTIAL;
     this.from = isPart ? have.bytes : 0;
+    this.isPiece = status === PARTIAL && context.pieceBytes !== undefined;
     this.validator = validatorOf(headers, Date.now());
     this.contentType = headers.get('content-type') ?? '';
-    const length = bodyBytes(headers);
+    const length = this.isPiece ? undefined : bodyBytes(headers);
     this.totalBytes = range?.totalBytes ?? (length === undefined ? undefined : this.from + length);
     // Of another origin's answer Content-Encoding cannot be read: its length may be that of compressed bytes.
     this.lengthIsExact =
@@ -156,8 +161,11 @@ function requestFor(
   context: AttemptContext,
 ): RequestInit {
   const headers: Record<string, string> = {};
+  const { pieceBytes } = context;
+  const from = have?.bytes ?? 0;
+  if (pieceBytes !== undefined) headers.range = `bytes=${from}-${from + pieceBytes - 1}`;
+  else if (have !== undefined) headers.range = `bytes=${from}-`;
   if (have !== undefined) {
-    headers.range = `bytes=${have.bytes}-`;
     const field = strongField(have.validator);
     if (field !== undefined && asksIfRange(url, have, context)) headers['if-range'] = field;
   }
@@ -179,10 +187,15 @@ function isSameOrigin(url: string): boolean {
   return here === undefined || new URL(url).origin === here;
 }
 
-function checkStatus(url: string, { status, statusText }: Response, have: Have | undefined): void {
-  if (have !== undefined && status === RANGE_NOT_SATISFIABLE)
-    throw new Mismatch('it is shorter now');
-  if (status === 200 || (status === PARTIAL && have !== undefined)) return;
+function checkStatus(
+  url: string,
+  { status, statusText }: Response,
+  have: Have | undefined,
+  { pieceBytes }: AttemptContext,
+): void {
+  const askedForPart = have !== undefined || pieceBytes !== undefined;
+  if (askedForPart && status === RANGE_NOT_SATISFIABLE) throw new Mismatch('it is shorter now');
+  if (status === 200 || (status === PARTIAL && askedForPart)) return;
   const said = `answered ${status} ${statusText}`.trimEnd();
   if (PASSING.includes(status)) throw new Fault(said, status);
   const remedy = REMEDIES[status] ?? 'check the address';

@@ -15,6 +15,11 @@ export interface TransferOptions {
   stallMs: number;
   /** The browser's own cache would keep a second copy of what the store keeps. */
   bypassHttpCache: boolean;
+  /**
+   * For who reads no further than a header: the file is asked for in pieces, this long and then twice as long each time, so that
+   * the server sends no more than is read. undefined: in one request.
+   */
+  pieceBytes: number | undefined;
 }
 
 export const DEFAULT_RETRIES = 5;
@@ -27,6 +32,7 @@ export const TRANSFER_DEFAULTS: TransferOptions = {
   maxBackoffMs: 10_000,
   stallMs: 30_000,
   bypassHttpCache: false,
+  pieceBytes: undefined,
 };
 
 /** What was given so far cannot be completed: whoever took it must begin again with the first byte. */
@@ -61,6 +67,7 @@ export class Transfer {
   #faults = 0;
   #answered = false;
   #mayAskIfRange = true;
+  #pieceBytes: number | undefined;
 
   /**
    * Resolves when the server has answered with success. Rejects with NetworkError or AbortedError. Nothing is requested
@@ -80,8 +87,11 @@ export class Transfer {
 
   private constructor(url: string, context: TransferContext, options: TransferOptions) {
     this.url = url;
-    this.#context = context;
+    // A header is only looked at: the load checks for itself what it is given.
+    const isLook = options.pieceBytes !== undefined;
+    this.#context = { ...context, hashDecides: context.hashDecides || isLook };
     this.#options = options;
+    this.#pieceBytes = options.pieceBytes;
   }
 
   async #open(have: Have | undefined): Promise<void> {
@@ -127,6 +137,7 @@ export class Transfer {
             this.#faults = 0;
             yield chunk;
           }
+          if (this.#takesNextPiece()) continue;
           if (this.#isWhole()) return;
           throw new Fault('it ended before its length');
         } catch (error) {
@@ -157,6 +168,18 @@ export class Transfer {
     );
   }
 
+  /** The piece that was asked for has come, and there may be more. */
+  #takesNextPiece(): boolean {
+    const piece = this.#pieceBytes;
+    const attempt = this.#attempt;
+    if (piece === undefined || !attempt?.isPiece) return false;
+    if (this.#received < attempt.from + piece || this.#received === this.totalBytes) return false;
+    attempt.end();
+    this.#attempt = undefined;
+    this.#pieceBytes = 2 * piece;
+    return true;
+  }
+
   #soFar(): Have | undefined {
     if (this.#received === 0) return undefined;
     return {
@@ -178,7 +201,8 @@ export class Transfer {
   async #request(have: Have | undefined): Promise<Attempt> {
     const { stallMs, bypassHttpCache } = this.#options;
     const mayAskIfRange = this.#mayAskIfRange;
-    const context = { ...this.#context, stallMs, bypassHttpCache, mayAskIfRange };
+    const pieceBytes = this.#pieceBytes;
+    const context = { ...this.#context, stallMs, bypassHttpCache, mayAskIfRange, pieceBytes };
     try {
       const attempt = await Attempt.start(this.url, have, context);
       this.#answered = true;
@@ -186,6 +210,8 @@ export class Transfer {
     } catch (error) {
       // This site's address may lead to another site, where the preflight that If-Range asks for is refused.
       if (error instanceof Fault && !error.isAnswer) this.#mayAskIfRange = false;
+      // Old browsers ask another site first whether they may send Range, which many sites refuse.
+      if (!(error instanceof Fault && error.isAnswer)) this.#pieceBytes = undefined;
       throw error;
     }
   }

@@ -172,12 +172,7 @@ export class WorkerHost {
 
   async #start(body: Requests['start'], job: Job): Promise<Replies['start']> {
     this.#running = await startModule(this.#env, body, {
-      onCompiled: () =>
-        this.#env.post({
-          type: 'progress',
-          id: job.id,
-          progress: { phase: 'module', loadedBytes: 0 },
-        }),
+      onStep: (step) => this.#env.post({ type: 'starting', id: job.id, step }),
       onAbort: (what) => this.#die(what),
     });
     return this.#running.started;

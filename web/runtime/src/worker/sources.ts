@@ -38,6 +38,8 @@ export interface SourceContext {
 
 /** As much as the staging buffer takes at once. */
 const CHUNK_BYTES = 1 << 20;
+/** The header of a model with a vocabulary of 32,000 takes about half of it, of 128,000 eight times as much. */
+const HEADER_PIECE_BYTES = 1 << 20;
 
 export async function openSource(
   source: SourceWire,
@@ -148,7 +150,12 @@ async function openUrl(url: string, index: number, context: SourceContext): Prom
     mode: download.store,
     expectedSha256,
     revalidate: download.revalidate,
-    transfer: { ...TRANSFER_DEFAULTS, retries: download.retries, bypassHttpCache: keeps },
+    transfer: {
+      ...TRANSFER_DEFAULTS,
+      retries: download.retries,
+      bypassHttpCache: keeps,
+      pieceBytes: download.store === 'read' ? HEADER_PIECE_BYTES : undefined,
+    },
     checkpoints: CHECKPOINT_INTERVAL,
     signal,
     onWait,

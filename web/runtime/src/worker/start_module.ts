@@ -2,7 +2,7 @@
 // a failure is thrown and ends this worker.
 import type { HeadlightModule, ModuleArguments, Runtime } from '../../../../wasm/headlight.js';
 import { asHeadlightError, NetworkError, UnsupportedError } from '../errors.js';
-import type { Requests, StartedModule } from '../protocol.js';
+import type { Requests, StartedModule, StartStep } from '../protocol.js';
 import type { ModuleFactory, WorkerEnvironment } from './environment.js';
 import { unwrap } from './unwrap.js';
 
@@ -21,8 +21,8 @@ const INITIAL_PAGES = 256;
 const SHARED_MAXIMA = [MAX_WASM_PAGES, MAX_WASM_PAGES / 2, MAX_WASM_PAGES / 4];
 
 export interface StartHooks {
-  /** The module is compiled; the thread pool is next. */
-  onCompiled(): void;
+  /** For who watches from outside: this thread may hang in the next step (start_watch.ts). */
+  onStep(step: StartStep): void;
   /** The module has aborted and cannot be used any more. */
   onAbort(what: unknown): void;
 }
@@ -36,14 +36,17 @@ export async function startModule(
   const args: ModuleArguments = {
     locateFile: () => wasmUrl,
     mainScriptUrlOrBlob: glueUrl,
-    preRun: () => hooks.onCompiled(),
+    preRun: () => hooks.onStep('compiled'),
     onAbort: hooks.onAbort,
   };
   if (threads > 1) {
     args.wasmMemory = sharedMemory();
     args.headlightThreads = threads - 1;
+    hooks.onStep('creating threads');
   }
-  const module = await factory(args);
+  const starting = factory(args);
+  if (threads > 1) hooks.onStep('threads created');
+  const module = await starting;
   const { dotForm, relaxedOk } = module.probe();
   const runtime = unwrap(module.createRuntime(threads));
   return { module, runtime, started: { dotForm, relaxedOk, threads: runtime.nThreads() } };
