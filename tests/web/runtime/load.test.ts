@@ -33,6 +33,7 @@ describe('sources of bytes', () => {
     ['bytes after the last tensor', file(150)],
   ])('%s', async (_, source) => {
     const { seen } = await progressOf(source as never);
+    expect(seen[0]).toEqual({ phase: 'module', loadedBytes: 0 });
     expect(seen.at(-1)).toEqual({ phase: 'ready', loadedBytes: 100, totalBytes: 100 });
   });
 

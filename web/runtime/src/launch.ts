@@ -188,6 +188,7 @@ async function loadWith(
   wishes: ModuleWishes,
 ): Promise<Omit<LoadedOn, 'again'>> {
   const startMs = performance.now();
+  options.onProgress?.({ phase: 'module', loadedBytes: 0 });
   return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
     const { sources } = opened;
     const download = downloadOptions(options, sources.length);

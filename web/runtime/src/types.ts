@@ -66,7 +66,10 @@ export type Eviction =
   | { policy: 'snapkv'; budget: number; window?: number };
 
 export interface LoadProgress {
-  /** 'waiting': another tab is downloading the same file; what it stores is then taken. */
+  /**
+   * 'module': the WebAssembly module is fetched and started. 'waiting': another tab is downloading the same file; what it stores
+   * is then taken.
+   */
   phase: 'module' | 'waiting' | 'header' | 'weights' | 'tokenizer' | 'ready';
   loadedBytes: number;
   /** Missing when the source does not tell its length. */
