@@ -10,11 +10,10 @@ import {
   ModelLab,
   type SessionKeeps,
   type SpeedResult,
-  type SurveyedHead,
-  surveyHeads,
 } from 'headlight-wasm/lab';
 import { withEngine } from './engine.js';
 import { evictionOf } from './eviction.js';
+import { looked } from './lab_views.js';
 import { bytesText, printJson } from './output.js';
 import { type Call, numberOf, stringOf, UsageError, type Values } from './usage.js';
 
@@ -80,44 +79,14 @@ function figures({ recall, ...rest }: Evaluation, speed: SpeedResult | undefined
   };
 }
 
-/** Every head's metrics and label. */
-async function label(call: Call, json: boolean): Promise<void> {
-  const others = Object.keys(editOf(call.values));
-  if (others.length > 0)
-    throw new UsageError(`lab --label changes nothing: leave out ${others.join(', ')}`);
-  await withEngine(call, { json }, async (engine) => {
-    const heads = await surveyHeads(engine);
-    if (json) printJson({ heads });
-    else process.stdout.write(labelTable(heads));
-  });
-}
-
-function labelTable(heads: readonly SurveyedHead[]): string {
-  const columns = ['previousToken', 'firstToken', 'induction', 'uniform', 'distance'] as const;
-  const titles = ['head', 'label', 'kind', 'spread', ...columns];
-  const rows = heads.map(({ layer, head, label: name, kind, spread, metrics }) => [
-    ...[`${layer}.${head}`, name, kind, spread.toFixed(3)],
-    ...columns.map((column) => metrics[column]?.toFixed(2) ?? ''),
-  ]);
-  const widths = titles.map((title, i) =>
-    Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return `${[titles, ...rows].map(line).join('\n')}\n`;
-}
-
 export async function lab(call: Call, json: boolean): Promise<void> {
-  if (call.values.label === true) return label(call, json);
+  if (await looked(call, json)) return;
   const edit = editOf(call.values);
   const cache = stringOf(call.values, 'kv-cache-after');
   const eviction = evictionOf(call.values);
   if (Object.keys(edit).length === 0 && cache === undefined && eviction === undefined) {
     throw new UsageError(
-      'lab: a change is expected, or --label: --prune, --pool-kv, --fix, --cut-qk, --cut-v, --window, --evict or --kv-cache-after',
+      'lab: a change is expected, or --label, --rank or --trace: --prune, --pool-kv, --fix, --cut-qk, --cut-v, --window, --evict or --kv-cache-after',
     );
   }
   // The lab is in the modules of one thread only. What is evicted, is so after the change.

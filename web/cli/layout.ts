@@ -1,20 +1,22 @@
 // `layout`: what head layouts cost, by the same code as the lab page. Rows of a named preset or of a model's own layout, each
 // changed by the flags.
 import process from 'node:process';
-import { inspectModel } from 'headlight-wasm';
+import { Engine, inspectModel } from 'headlight-wasm';
 import {
   type LayoutCacheType,
   type LayoutCost,
   type LayoutOptions,
+  type LayoutRun,
   layoutCost,
   layoutPreset,
   type ModelShape,
   PRESET_NAMES,
   type PresetRow,
+  runLayouts,
   shapeOfModel,
   type WeightType,
 } from 'headlight-wasm/lab';
-import { bytesText, printJson } from './output.js';
+import { alignedTable, bytesText, printJson } from './output.js';
 import { type Call, numberOf, stringOf, UsageError, type Values } from './usage.js';
 
 const MB = 1e6;
@@ -85,8 +87,32 @@ export async function layout(call: Call, json: boolean): Promise<void> {
     const first = rows[0]?.fileBytes ?? cost.fileBytes;
     rows.push({ label, layout: layoutShape, ...cost, fileChange: cost.fileBytes / first - 1 });
   }
-  if (json) printJson({ weights: options.weights, cache, nCtx: options.nCtx, note, rows });
-  else process.stdout.write(table(rows, note));
+  const runs = values.run === true ? await run(rows) : undefined;
+  const more = runs === undefined ? {} : { runs };
+  if (json) printJson({ weights: options.weights, cache, nCtx: options.nCtx, note, rows, ...more });
+  else process.stdout.write(table(rows, note) + (runs === undefined ? '' : runTable(runs)));
+}
+
+/** Models of the layouts with random weights, in turns. */
+function run(rows: readonly LayoutRow[]): Promise<LayoutRun[]> {
+  const layouts = rows.map(({ label, layout: shape }) => ({ label, shape }));
+  return runLayouts(layouts, { load: Engine.load });
+}
+
+function runTable(runs: readonly LayoutRun[]): string {
+  const fillings = runs[0]?.decode.map(({ nKv }) => `${nKv} keys, ms`) ?? [];
+  const body = runs.map(({ label, weightsBytes, kvBytesPerToken, decode, prefill, errors }) => [
+    ...[label, bytesText(weightsBytes), bytesText(kvBytesPerToken)],
+    (1000 / prefill.median).toFixed(0),
+    ...decode.map(({ ms }) => ms.median.toFixed(3)),
+    ...errors.slice(1).map(({ error }) => `${(100 * error).toPrecision(2)} %`),
+  ]);
+  const errors = runs[0]?.errors.slice(1).map(({ cache }) => `${cache} error`) ?? [];
+  const head = ['run', 'weights', 'KV a token', 'prefill tokens/s', ...fillings, ...errors];
+  const notes = runs
+    .filter(({ note }) => note !== '')
+    .map(({ label, note }) => `${label}: ${note}`);
+  return `\n${alignedTable([head, ...body], 1)}${notes.map((note) => `${note}\n`).join('')}`;
 }
 
 const COLUMNS: readonly (readonly [title: string, cell: (row: LayoutRow) => string])[] = [
@@ -102,12 +128,5 @@ const COLUMNS: readonly (readonly [title: string, cell: (row: LayoutRow) => stri
 function table(rows: readonly LayoutRow[], note: string): string {
   const head = ['', ...COLUMNS.map(([title]) => title)];
   const body = rows.map((row) => [row.label, ...COLUMNS.map(([, cell]) => cell(row))]);
-  const widths = head.map((title, i) =>
-    Math.max(title.length, ...body.map((cells) => cells[i]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
-      .join('  ');
-  return `${[head, ...body].map(line).join('\n')}\n${note === '' ? '' : `${note}\n`}`;
+  return `${alignedTable([head, ...body], 1)}${note === '' ? '' : `${note}\n`}`;
 }

@@ -39,7 +39,8 @@ function wantsJson(args: readonly string[]): boolean {
 
 async function main(args: readonly string[]): Promise<void> {
   if (args[0] === 'help' || args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(helpText());
+    const name = args.find(isCommand);
+    process.stdout.write(helpText(name));
     return;
   }
   const json = wantsJson(args);

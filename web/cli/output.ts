@@ -32,6 +32,16 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
+/** Cells in columns, the first row being the titles. */
+export function alignedTable(rows: readonly (readonly string[])[], rightFrom?: number): string {
+  const widths = (rows[0] ?? []).map((_, i) =>
+    Math.max(...rows.map((cells) => cells[i]?.length ?? 0)),
+  );
+  const cell = (text: string, i: number) =>
+    i < (rightFrom ?? widths.length) ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0);
+  return `${rows.map((cells) => cells.map(cell).join('  ').trimEnd()).join('\n')}\n`;
+}
+
 const BAR_WIDTH = 30;
 
 /** A bar on stderr while a model loads, where a person looks at it. */

@@ -19,6 +19,9 @@ export interface Command {
   takes?: string;
 }
 
+/** Where the explanations begin; a longer flag pushes its own to the right. */
+const HELP_COLUMN = 34;
+
 const json: Flag = { type: 'boolean', help: 'print one JSON value and nothing else on stdout' };
 const nCtx: Flag = {
   type: 'string',
@@ -148,6 +151,7 @@ export const commands = {
       },
       cache: { type: 'string', value: 'f32|f16|int8', help: 'format of the cache (default f16)' },
       'n-ctx': { type: 'string', value: 'N', help: 'tokens in the cache (default 8192)' },
+      run: { type: 'boolean', help: 'run each with random weights, in turns: speed and error' },
       json,
     },
   },
@@ -158,6 +162,17 @@ export const commands = {
         type: 'boolean',
         help: 'no change: what each head does, over the built-in text (as the page labels them)',
       },
+      rank: {
+        type: 'boolean',
+        help: 'no change: stable rank of W_Q, W_K, W_V, W_O; with --json spectra',
+      },
+      trace: {
+        type: 'string',
+        value: 'L',
+        help: 'no change: every tensor of layer L while it computes --prompt or --tokens',
+      },
+      prompt: { type: 'string', value: 'TEXT', help: 'for --trace' },
+      tokens: { type: 'string', value: '1,2,3', help: 'for --trace' },
       prune: { type: 'string', value: '3.5,4.1', help: 'remove heads: LAYER.HEAD, from 0' },
       'pool-kv': { type: 'string', value: 'N', help: 'mean-pool the KV heads to N' },
       fix: { type: 'string', value: '2.0', help: 'replace heads by their fixed pattern' },
@@ -272,16 +287,19 @@ export function tokensOf(values: Values): number[] | undefined {
   return text.split(',').map(Number);
 }
 
-export function helpText(): string {
+/** Of all commands, or of one. */
+export function helpText(only?: CommandName): string {
   const lines = [
     'headlight COMMAND MODEL [flags]',
     'MODEL is a path or URL of a GGUF file, or of the first file of a split model (x-00001-of-00003.gguf)',
     '',
   ];
   for (const [name, { summary, flags, takes }] of Object.entries(commands) as [string, Command][]) {
+    if (only !== undefined && name !== only) continue;
     lines.push(`${name}${takes === undefined ? '' : ` ${takes}`}: ${summary}`);
     for (const [flag, { value, help }] of Object.entries(flags)) {
-      lines.push(`  ${`--${flag}${value === undefined ? '' : ` ${value}`}`.padEnd(28)}${help}`);
+      const left = `  --${flag}${value === undefined ? '' : ` ${value}`}`;
+      lines.push(`${left.padEnd(HELP_COLUMN - 2)}  ${help}`);
     }
     lines.push('');
   }

@@ -69,7 +69,11 @@ describe('layout', () => {
   });
 
   it('counts a model from its header', () => {
-    const { rows } = json('layout', model, '--weights', 'q8_0');
+    const { rows, runs } = json('layout', model, '--weights', 'q8_0', '--run');
+    expect(runs).toHaveLength(1);
+    expect(runs[0].decode.map(({ nKv }: { nKv: number }) => nKv)).toEqual([32, 128, 512, 1024]);
+    for (const { ms } of runs[0].decode) expect(ms.low).toBeGreaterThan(0);
+    expect(runs[0].kvBytesPerToken).toBe(rows[0].kvBytesPerToken * 2);
     expect(rows[0]).toMatchObject({ parameters: 2_810_304, layout: { dQk: 24, dV: 32 } });
   });
 
@@ -359,5 +363,15 @@ describe('mistakes', () => {
     for (const name of ['generate', 'logits', 'tokenize', 'info', '--kv-cache'])
       expect(stdout).toContain(name);
     expect(status).toBe(0);
+  });
+
+  it('help of one command has its flags, apart from what they are for', () => {
+    const { stdout, status } = headlight('lab', '--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain('--prune');
+    expect(stdout).not.toContain('tokenize:');
+    const flags = stdout.split('\n').filter((line) => line.startsWith('  --'));
+    expect(flags.length).toBeGreaterThan(15);
+    for (const line of flags) expect(line).toMatch(/^ {2}--\S+( \S+)? {2,}\S/);
   });
 });

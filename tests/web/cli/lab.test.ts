@@ -68,6 +68,41 @@ it('--label: every head with its metrics, label and kind; nothing is changed', (
   });
 });
 
+it('--rank: stable rank is the sum of squared singular values over the largest square, and routing has fewer directions', () => {
+  const { status, layers } = lab('--rank');
+  expect(status).toBe(0);
+  expect(layers).toHaveLength(6);
+  for (const { tensors } of layers) {
+    for (const which of ['q', 'k', 'v', 'o']) {
+      const { stableRank, singularValues } = tensors[which];
+      const squares = singularValues.map((value: number) => value * value);
+      const sum = squares.reduce((a: number, b: number) => a + b, 0);
+      expect(stableRank).toBeCloseTo(sum / squares[0], 4);
+    }
+    expect(tensors.k.stableRank).toBeLessThan(tensors.v.stableRank);
+    expect(tensors.k.singularValues).toHaveLength(48);
+  }
+});
+
+it('--trace: the tensors of a block, of which the output is the input plus attention plus feed-forward', () => {
+  const { status, tensors, layer } = lab('--trace', '2', '--tokens', '1,5,9');
+  expect(status).toBe(0);
+  expect(layer).toBe(2);
+  const named = (name: string) => tensors.find((one: { name: string }) => one.name === name);
+  expect(named('q rotated')).toMatchObject({ shape: [3, 8, 24], bytes: 3 * 192 * 4, dtype: 'f32' });
+  const [input, attention, down, output] = ['input', 'attention out', 'down', 'output'].map(
+    (name) => named(name).values as number[],
+  );
+  const sums = input?.map((value, i) => value + (attention?.[i] ?? 0) + (down?.[i] ?? 0)) ?? [];
+  expect(Math.max(...sums.map((sum, i) => Math.abs(sum - (output?.[i] ?? 0))))).toBeLessThan(1e-4);
+  expect(lab('--trace', '2')).toMatchObject({
+    error: { message: expect.stringMatching(/--prompt TEXT or --tokens/) },
+  });
+  expect(lab('--trace', '2', '--rank', '--tokens', '1')).toMatchObject({
+    error: { message: expect.stringMatching(/leave out/) },
+  });
+});
+
 it('wrong calls are named', () => {
   expect(lab()).toMatchObject({
     error: { message: expect.stringMatching(/a change is expected/) },

@@ -1,11 +1,11 @@
 // Whole models of any layout with random weights, the eight phases of a block, and how a layout is cut down to what a tab can run.
 import { describe, expect, test } from 'vitest';
-import { fitted } from '../../../web/pages/lab/run/run_models.js';
 import type * as Lab from '../../../web/runtime/src/lab/index.js';
 import { headlight, headlightLab } from '../built_package.js';
 
 const { Engine } = headlight;
-const { layoutPreset, ModelLab, PLAIN, randomModel, randomModelBytes } = headlightLab;
+const { fittedLayout, layoutPreset, ModelLab, PLAIN, randomModel, randomModelBytes, runLayouts } =
+  headlightLab;
 
 const shape: Lab.ModelShape = {
   ...PLAIN,
@@ -53,11 +53,52 @@ describe('a random model', () => {
 
 test('a layout too large for a tab is run with fewer layers and tokens, and says so', () => {
   const large = layoutPreset('llama8b').rows[1]?.shape ?? shape;
-  const { shape: small, note } = fitted({ label: 'x', shape: large });
+  const { shape: small, note } = fittedLayout({ label: 'x', shape: large });
   expect(randomModelBytes(small)).toBeLessThanOrEqual(80e6);
   expect(small.nLayers).toBeLessThan(large.nLayers);
   expect(note).toMatch(/of its 32 layers/);
-  const own = fitted({ label: 'x', shape });
+  const own = fittedLayout({ label: 'x', shape });
   expect(own.note).toBe('');
   expect(own.shape.nLayers).toBe(2);
+});
+
+describe('runLayouts', () => {
+  const never = { load: Engine.load.bind(Engine) };
+
+  test('two layouts in turns: every filling, the cache’s bytes, errors that grow as bits shrink', async () => {
+    const rounds: number[] = [];
+    const wide = { ...shape, nKvHeads: 6 };
+    const runs = await runLayouts(
+      [
+        { label: 'grouped', shape },
+        { label: 'all heads', shape: wide },
+      ],
+      { ...never, onProgress: ({ round }) => rounds.push(round) },
+    );
+    expect(rounds).toEqual([0, 0, 0, 1, 2, 3, 4, 5]);
+    expect(runs.map(({ kvBytesPerToken }) => kvBytesPerToken)).toEqual([704, 2112]);
+    for (const { decode, prefill, errors } of runs) {
+      expect(decode.map(({ nKv }) => nKv)).toEqual([32, 128, 512, 1024]);
+      for (const { ms } of [...decode, { ms: prefill }]) expect(ms.low).toBeGreaterThan(0);
+      expect(errors[0]).toEqual({ cache: 'f32', error: 0 });
+      expect(errors[2]?.error).toBeGreaterThan(errors[1]?.error ?? 1);
+    }
+  });
+
+  test('is stopped, and refuses what no model can be', async () => {
+    const stop = new AbortController();
+    const options = { ...never, signal: stop.signal, onProgress: () => stop.abort() };
+    const layouts = [{ label: 'a', shape }];
+    await expect(runLayouts(layouts, options)).rejects.toMatchObject({ code: 'Aborted' });
+    const uneven = [{ label: 'a', shape: { ...shape, nKvHeads: 4 } }];
+    await expect(runLayouts(uneven, never)).rejects.toThrow(/nKvHeads/);
+    const large = [{ label: 'a', shape: { ...shape, dModel: 16384, dFf: 65536 } }];
+    await expect(runLayouts(large, never)).rejects.toMatchObject({
+      code: 'BadOption',
+      message: expect.stringMatching(/one layer of a is over 80 MB/),
+    });
+    await expect(runLayouts(layouts, { ...never, rounds: 3 } as never)).rejects.toMatchObject({
+      code: 'BadOption',
+    });
+  });
 });

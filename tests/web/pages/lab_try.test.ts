@@ -3,14 +3,15 @@ import { describe, expect, test } from 'vitest';
 import {
   nRounds,
   promptTokens,
-  relativeRms,
   rowsFor,
-  spread,
   type TryRow,
   tryLayouts,
   winner,
 } from '../../../web/pages/lab/bytes/try_layout.js';
+import { headlightLab } from '../built_package.js';
 import { lab } from '../lab/started_lab.js';
+
+const { relativeRms, spread } = headlightLab;
 
 const layouts = [
   { label: 'a', widths: { nQHeads: 4, nKvHeads: 2, dQk: 48, dV: 64 } },

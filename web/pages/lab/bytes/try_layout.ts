@@ -6,6 +6,9 @@ import {
   type LabAttendOptions,
   type LayoutCacheType,
   type ModelShape,
+  relativeRms,
+  type Spread,
+  spread,
 } from 'headlight-wasm/lab';
 import { normals } from '../hand/random.js';
 
@@ -16,12 +19,6 @@ const maxNumbers = 4e6;
 export const promptTokens = 32;
 
 export type HeadWidths = Pick<ModelShape, 'nQHeads' | 'nKvHeads' | 'dQk' | 'dV'>;
-
-export interface Spread {
-  median: number;
-  low: number;
-  high: number;
-}
 
 export interface TryRow {
   label: string;
@@ -52,21 +49,6 @@ export function rowsFor(layouts: readonly { widths: HeadWidths }[]): number {
     Math.floor(maxNumbers / (nKvHeads * (dQk + dV))),
   );
   return Math.max(promptTokens, Math.min(wantedRows, ...fitting));
-}
-
-export function spread(values: readonly number[]): Spread {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted[Math.floor(sorted.length / 2)] ?? 0;
-  return { median: middle, low: sorted[0] ?? 0, high: sorted.at(-1) ?? 0 };
-}
-
-export function relativeRms(values: Float32Array, exact: Float32Array): number {
-  let [difference, size] = [0, 0];
-  for (const [i, value] of exact.entries()) {
-    difference += ((values[i] ?? 0) - value) ** 2;
-    size += value ** 2;
-  }
-  return size === 0 ? 0 : Math.sqrt(difference / size);
 }
 
 interface Case {

@@ -1,5 +1,5 @@
 // "Run it": the calculator's layout, beside the row that it came from, in this tab.
-import type { ModelShape } from 'headlight-wasm/lab';
+import type { ModelShape, Spread } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { exportBar, type FigureData } from '../figure.js';
 import type { Kernels } from '../kernels.js';
@@ -8,7 +8,6 @@ import {
   type HeadWidths,
   nRounds,
   promptTokens,
-  type Spread,
   type TryResult,
   tryLayouts,
   winner,

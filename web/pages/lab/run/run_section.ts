@@ -1,23 +1,24 @@
 // The section "Try a layout": the calculator's layout as a whole model, beside the row it came from.
-import type { ModelShape } from 'headlight-wasm/lab';
+import { Engine } from 'headlight-wasm';
+import {
+  LAYOUT_FILLINGS,
+  LAYOUT_ROUNDS,
+  type LayoutRun,
+  type LayoutRunProgress,
+  layoutWinner,
+  type ModelShape,
+  type NamedLayout,
+  runLayouts,
+} from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { binaryBytes } from '../bytes/units.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { lineChart, lineLegend } from '../line_chart.js';
 import { StopButton } from '../stop_button.js';
-import {
-  fillings,
-  nRounds,
-  type Runnable,
-  type RunRow,
-  runModels,
-  runWinner,
-} from './run_models.js';
-
 export class RunSection {
   #shape: ModelShape | undefined;
   #base: ModelShape | undefined;
-  #rows: RunRow[] = [];
+  #rows: LayoutRun[] = [];
 
   constructor(failed: (message: string) => void) {
     new StopButton({
@@ -40,7 +41,7 @@ export class RunSection {
         : `${names[0]} against ${names[1]}.`;
   }
 
-  #models(): Runnable[] {
+  #models(): NamedLayout[] {
     const [shape, base] = [this.#shape, this.#base];
     if (!shape || !base) return [];
     const own = { label: name(shape), shape };
@@ -49,11 +50,11 @@ export class RunSection {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    this.#rows = await runModels({
-      models: this.#models(),
+    this.#rows = await runLayouts(this.#models(), {
+      load: Engine.load,
       signal,
-      onProgress: (text) => {
-        byId('run-status', HTMLElement).textContent = text;
+      onProgress: (progress) => {
+        byId('run-status', HTMLElement).textContent = progressText(progress);
       },
     });
     this.#show();
@@ -64,14 +65,14 @@ export class RunSection {
       note === '' ? [] : [`${label}: ${note}.`],
     );
     byId('run-status', HTMLElement).textContent = [
-      `Random weights, one thread, median of ${nRounds} rounds (from, to).`,
-      runWinner(this.#rows),
+      `Random weights, one thread, median of ${LAYOUT_ROUNDS} rounds (from, to).`,
+      layoutWinner(this.#rows),
       ...notes,
     ].join(' ');
     const titles = ['Layout', 'Weights', 'Cache a token', 'Prompt, 512 tokens'];
     const head = [
       ...titles,
-      ...fillings.map((n) => `One token, ${n} in the cache`),
+      ...LAYOUT_FILLINGS.map((n) => `One token, ${n} in the cache`),
       'Error of the logits',
     ];
     const body = this.#rows.map((row) =>
@@ -148,6 +149,11 @@ export class RunSection {
       picture: (width) => this.#chart(width),
     };
   }
+}
+
+function progressText({ round, nRounds, building }: LayoutRunProgress): string {
+  if (building !== undefined) return `Building ${building} …`;
+  return round === 0 ? 'Warming up …' : `Round ${round} of ${nRounds} …`;
 }
 
 function name({ nQHeads, nKvHeads, dQk, dV, nLayers, dModel }: ModelShape): string {

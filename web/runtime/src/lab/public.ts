@@ -30,6 +30,7 @@ export { type CalibrateOptions, type LabModel, ModelLab, type TraceOptions } fro
 export type { PlacedRows, RopeOptions, RopeResult } from './positions.js';
 export * from './presets.js';
 export { type RandomModelOptions, randomModel, randomModelBytes } from './random_model.js';
+export * from './run_layouts.js';
 export { type RecallQuestion, sampleQuestions } from './sample_questions.js';
 export { sampleDialogues } from './sample_text.js';
 export {
@@ -40,5 +41,6 @@ export {
   type WeightItem,
   weightItems,
 } from './shape.js';
+export * from './spread.js';
 export { SURVEY_TEXT } from './survey_text.js';
 export type { BlockTrace, TracedTensor, TracedTensorName } from './trace.js';
