@@ -144,7 +144,7 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
     );
     for (let i = 0; i < 4; i++) await tab.press('ArrowLeft');
     expect(await textOf(tab, 'edit-name')).toBe('keeps 0 first + 48 last keys');
-    expect(await addressWith(tab, 'ek=sinks')).toContain('es=0');
+    expect(await addressWith(tab, 'es=0')).toContain('ek=sinks');
     await tab.click('edit-measure');
     await until(tab, 'the figures', measuringMs, () =>
       document.getElementById('edit-verdict')?.textContent?.startsWith('keeps 0 first'),
