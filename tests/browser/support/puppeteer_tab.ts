@@ -1,5 +1,10 @@
 // Chromium and Firefox through puppeteer-core.
-import puppeteer, { type Browser, type ConsoleMessage, type Page } from 'puppeteer-core';
+import puppeteer, {
+  type Browser,
+  type CDPSession,
+  type ConsoleMessage,
+  type Page,
+} from 'puppeteer-core';
 import type { EngineName, Key, Tab } from './tab.js';
 
 // As root Chromium needs --no-sandbox; the rest keeps it from looking for a network at start.
@@ -80,10 +85,45 @@ class PuppeteerTab implements Tab {
 
 /** Another tab of the same browser, and this one closed: a page that was left may live on to be returned to. */
 export async function reopened(tab: Tab): Promise<Tab> {
+  const { browser, page: left } = asPuppeteer(tab);
+  const page = await browser.newPage();
+  await left.close();
+  return new PuppeteerTab(tab.engine, browser, page);
+}
+
+/** What only Chromium's developer tools do. */
+export function devtools(tab: Tab): Promise<CDPSession> {
+  return asPuppeteer(tab).page.createCDPSession();
+}
+
+/** A second tab of the same browser, in front of this one; `end` closes it as its user would. */
+export async function besides(tab: Tab): Promise<{ tab: Tab; end(): Promise<void> }> {
+  const { browser } = asPuppeteer(tab);
+  const page = await browser.newPage();
+  return { tab: new PuppeteerTab(tab.engine, browser, page), end: () => page.close() };
+}
+
+/** A second tab in front of this one; resolves to what closes it and shows this one again. */
+export async function hide(tab: Tab): Promise<() => Promise<void>> {
+  const { browser, page } = asPuppeteer(tab);
+  const other = await browser.newPage();
+  await other.bringToFront();
+  return async () => {
+    await other.close();
+    await page.bringToFront();
+  };
+}
+
+/** Of the process that all others of this browser come from. */
+export function processId(tab: Tab): number {
+  const id = asPuppeteer(tab).browser.process()?.pid;
+  if (id === undefined) throw new Error(`${tab.engine} has no process of its own`);
+  return id;
+}
+
+function asPuppeteer(tab: Tab): PuppeteerTab {
   if (!(tab instanceof PuppeteerTab)) throw new Error(`${tab.engine} cannot do this`);
-  const page = await tab.browser.newPage();
-  await tab.page.close();
-  return new PuppeteerTab(tab.engine, tab.browser, page);
+  return tab;
 }
 
 export async function openPuppeteerTab(

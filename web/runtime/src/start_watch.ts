@@ -1,6 +1,7 @@
 // Watches from the page how a module with threads starts in its worker: a browser may hang there and say nothing.
 import { type HeadlightError, WorkerLostError } from './errors.js';
 import type { StartStep } from './protocol.js';
+import { afterWakingTime } from './waking_timer.js';
 
 /**
  * How long a thread pool may take once its module is compiled. Starting a worker takes 5-50 ms; where threads hang
@@ -10,11 +11,9 @@ const POOL_READY_MS = 10_000;
 
 /**
  * A worker that makes a worker waits in `new Worker` for the page's thread. Firefox 153 sometimes never returns from there (on
- * a busy machine in 1 of 60 loads). It is given up when the page's thread was free to answer so many times in a row; a page
- * that is busy itself delays the looks as well.
+ * a busy machine in 1 of 60 loads). It is given up when the page's thread was free to answer for so long.
  */
-const LOOK_MS = 250;
-const MAX_LOOKS = 16;
+const MAKING_MS = 4000;
 
 /** How often such a start is tried again before threads are done without: a hang is chance, and few follow each other. */
 export const MAX_STUCK = 2;
@@ -25,7 +24,7 @@ export class ThreadsStuckError extends WorkerLostError {}
 export class StartWatch {
   readonly #threads: number;
   readonly #giveUp: (error: HeadlightError) => void;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #endTimer: (() => void) | undefined;
 
   constructor(threads: number, giveUp: (error: HeadlightError) => void) {
     this.#threads = threads;
@@ -35,32 +34,23 @@ export class StartWatch {
   reached(step: StartStep): void {
     this.end();
     if (this.#threads === 1) return;
-    if (step === 'creating threads') this.#look(MAX_LOOKS);
+    const nWorkers = `${this.#threads - 1}`;
+    if (step === 'creating threads') {
+      const why = `the browser hung in making the ${nWorkers} worker(s) of the thread pool`;
+      this.#wait(MAKING_MS, () => new ThreadsStuckError(why));
+    }
     // A slow network, over which the module comes, does not count against the pool.
-    if (step === 'compiled') this.#timer = setTimeout(() => this.#late(), POOL_READY_MS);
+    if (step === 'compiled') {
+      const why = `the ${nWorkers} workers of the thread pool were not ready within ${POOL_READY_MS / 1000} s`;
+      this.#wait(POOL_READY_MS, () => new WorkerLostError(why));
+    }
   }
 
   end(): void {
-    clearTimeout(this.#timer);
+    this.#endTimer?.();
   }
 
-  #look(left: number): void {
-    this.#timer = setTimeout(() => {
-      if (left > 1) this.#look(left - 1);
-      else
-        this.#giveUp(
-          new ThreadsStuckError(
-            `the browser hung in making the ${this.#threads - 1} worker(s) of the thread pool`,
-          ),
-        );
-    }, LOOK_MS);
-  }
-
-  #late(): void {
-    this.#giveUp(
-      new WorkerLostError(
-        `the ${this.#threads - 1} workers of the thread pool were not ready within ${POOL_READY_MS / 1000} s`,
-      ),
-    );
+  #wait(ms: number, error: () => HeadlightError): void {
+    this.#endTimer = afterWakingTime(ms, () => this.#giveUp(error()));
   }
 }

@@ -1,6 +1,7 @@
 // One request for a file or the rest of it, and the reading of its answer: a success, a Fault (worth another try), a
 // Mismatch (the rest is not that of the part at hand) or a final NetworkError.
 import { AbortedError, NetworkError } from '../errors.js';
+import { afterWakingTime } from '../waking_timer.js';
 import {
   bodyBytes,
   contentRange,
@@ -220,11 +221,11 @@ class Cancel {
   }
 
   async within<T>(ms: number, work: Promise<T>): Promise<T> {
-    const timer = setTimeout(() => {
+    const end = afterWakingTime(ms, () => {
       this.#stalledAfterMs = ms;
       this.#own.abort();
-    }, ms);
-    return work.finally(() => clearTimeout(timer));
+    });
+    return work.finally(end);
   }
 
   asFault(error: unknown): Error {
