@@ -49,6 +49,17 @@ describe('where the file cannot be kept', () => {
     },
   );
 
+  it('a disk that is full on the way, required: the error says at which byte of how many', async () => {
+    const url = server.serve(newPath(), { bytes: FILE });
+    const error = await take(url, { ...disk({ quotaBytes: 60_000 }), mode: 'require' }).catch(
+      (thrown) => thrown,
+    );
+    const { storedBytes, totalBytes } = error.details;
+    expect(totalBytes).toBe(FILE.length);
+    expect(storedBytes).toBeLessThan(60_000);
+    expect(error.message).toContain(`at byte ${storedBytes} of ${FILE.length}`);
+  });
+
   it('nothing of it stays behind, and no handle or lock', async () => {
     const url = server.serve(newPath(), { bytes: FILE });
     const full = new MemoryDisk({ quotaBytes: 60_000 });

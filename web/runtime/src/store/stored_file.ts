@@ -103,11 +103,18 @@ export class PartWriter {
   /**
    * Keeps the first `bytes` bytes and goes on behind them. The record comes before any byte is overwritten: a kill in
    * between must not leave the new version's bytes under the old one's record. False: the record is too long.
+   * `reserve`: throws at once where there is no space for all of totalBytes. Browsers' estimates do not tell (Chromium
+   * gives the same one whatever the quota is), a file of that length is refused.
    */
-  begin(bytes: number, about: Pick<StoreRecord, 'totalBytes' | 'validator'>): boolean {
+  begin(
+    bytes: number,
+    about: Pick<StoreRecord, 'totalBytes' | 'validator'>,
+    reserve = false,
+  ): boolean {
     this.#written = bytes;
     const { url } = this.#record;
     if (!this.#save({ url, bytes, ...about, savedAt: Date.now() })) return false;
+    if (reserve && about.totalBytes !== undefined) this.#data.truncate(about.totalBytes);
     this.#data.truncate(bytes);
     return true;
   }

@@ -184,10 +184,13 @@ class Download {
     } else {
       try {
         const exact = lengthIsExact && totalBytes !== undefined ? { totalBytes } : {};
-        if (!writer.begin(startsAt, { ...exact, validator }))
+        // Of a part that is there the rest may as well come into memory, if nobody insists.
+        const reserve = startsAt === 0 || this.#context.mode === 'require';
+        if (!writer.begin(startsAt, { ...exact, validator }, reserve))
           await this.#giveUp('its address is too long');
       } catch (error) {
-        await this.#giveUp(asHeadlightError(error).message);
+        const why = `it needs ${neededBytes} bytes: ${asHeadlightError(error).message}`;
+        await this.#giveUp(why, { neededBytes });
       }
     }
     if (this.#kept === undefined && startsAt > 0) {
@@ -233,7 +236,7 @@ class Download {
         isFirst = false;
         hash?.update(chunk);
         report.fromNetworkBytes += chunk.length;
-        await this.#keep(chunk);
+        await this.#keep(chunk, transfer);
         yield chunk;
       }
       await this.#complete(transfer, hash);
@@ -253,11 +256,15 @@ class Download {
     }
   }
 
-  async #keep(chunk: Uint8Array): Promise<void> {
+  async #keep(chunk: Uint8Array, { startsAt, totalBytes }: Transfer): Promise<void> {
     try {
       this.#kept?.writer.append(chunk);
     } catch (error) {
-      await this.#giveUp(asHeadlightError(error).message);
+      // Estimates are no promise: others may have taken the space meanwhile.
+      const storedBytes = startsAt + this.#context.report.fromNetworkBytes - chunk.length;
+      const details = totalBytes === undefined ? { storedBytes } : { storedBytes, totalBytes };
+      const where = `at byte ${storedBytes}${totalBytes === undefined ? '' : ` of ${totalBytes}`}`;
+      await this.#giveUp(`${asHeadlightError(error).message}, ${where}`, details);
     }
   }
 
