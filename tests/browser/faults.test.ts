@@ -127,6 +127,36 @@ describe.each(['chromium', 'firefox'] as const)('faults in %s', (engine) => {
     expect((await load(tab, { module: 'simd', threads: 2 })).code).toBe('WorkerLost');
   });
 
+  it.skipIf(skip)(
+    `memory that does not grow: OutOfMemory, and what is there goes on${why}`,
+    async () => {
+      broken.break(FAULTS.memoryDoesNotGrow);
+      expect(await load(tab, { threads: 1, module: 'simd', nCtx: 64 })).toMatchObject({ code: '' });
+      const found = await tab.run(async () => {
+        const { engine } = globalThis as unknown as Page;
+        const options = { temperature: 0, maxTokens: 8, ignoreEndOfGeneration: true };
+        const next = async () => (await engine.complete([1, 5, 9], options).result()).tokens.join();
+        const before = await next();
+        let error: Partial<Headlight.HeadlightError> = {};
+        // Each session has a cache of its own.
+        for (let i = 0; i < 500 && error.code === undefined; i++) {
+          const more = engine.session().complete([1, 5], options).result();
+          await more.catch((thrown) => {
+            error = thrown;
+          });
+        }
+        const { code, details } = error;
+        return { code, details, isSame: before === (await next()) };
+      });
+      expect(found).toEqual({
+        code: 'OutOfMemory',
+        details: expect.objectContaining({ neededBytes: expect.any(Number), hadBytes: 16 << 20 }),
+        isSame: true,
+      });
+      await tab.run(() => (globalThis as unknown as Page).engine.dispose());
+    },
+  );
+
   it.skipIf(skip)(`dispose() ends the worker and its threads${why}`, async () => {
     broken.mend();
     const nWorkers = await tab.run(async (url) => {

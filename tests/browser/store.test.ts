@@ -2,7 +2,6 @@
 // workers that are ended in the middle. The server counts what it sends.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { DownloadInfo, ErrorDetails, StorageUse, StoredModel } from 'headlight-wasm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { serve } from '../../web/serve.mjs';
 import { splitGguf } from '../web/gguf_edit.js';
@@ -11,40 +10,18 @@ import { sha256Of } from '../web/store/loading.js';
 import { randomSource } from '../web/text/vocabularies.js';
 import { isInstalled, openTab } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
+import { begin, list, load, look, type StorePage } from './support/store_page.js';
 import { type Tab, until } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
 const HASH = sha256Of(MODEL);
+/** What a look at a header asks for at first. */
+const HEADER_BYTES = 1 << 20;
+const FIRST_PIECE = `bytes=0-${HEADER_BYTES - 1}`;
 
-interface Loaded {
-  download?: DownloadInfo;
-  tokens?: number[];
-  phases?: string[];
-  error?: { code: string; message: string; details: ErrorDetails };
-}
-
-/** What fixtures/store/main.js puts there. */
-interface StorePage {
-  load(url: string, options?: object): Promise<Loaded>;
-  begin(url: string, options?: object): void;
-  look(url: string): Promise<number[]>;
-  abort: AbortController;
-  store: {
-    list(): Promise<StoredModel[]>;
-    use(): Promise<StorageUse>;
-    delete(url: string): Promise<boolean>;
-    clear(): Promise<number>;
-    size(url: string): Promise<number | null>;
-  };
-}
 /** In the page. */
 declare const storePage: StorePage;
-
-const load = (tab: Tab, url: string, options: object = {}) =>
-  tab.run((at, more) => storePage.load(at, more), url, options);
-const begin = (tab: Tab, url: string) => tab.run((at) => storePage.begin(at), url);
-const list = (tab: Tab) => tab.run(() => storePage.store.list());
 
 describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
   const skip = !isInstalled(engine);
@@ -111,8 +88,7 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
     await load(tab, url);
     server.files.delete(path);
     await openPage();
-    const found = await tab.run((at) => storePage.look(at), url);
-    expect(found).toEqual([MODEL.length, MODEL.length]);
+    expect(await look(tab, url)).toEqual([MODEL.length, MODEL.length]);
     expect(server.seen(path)).toHaveLength(1);
     expect(await list(tab)).toHaveLength(1);
   });
@@ -209,7 +185,7 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
     const id = nPaths++;
     const shards = splitGguf(MODEL, 4);
     const urls = shards.map((bytes, i) =>
-      server.serve(`/split-${id}-0000${i + 1}-of-00004.gguf`, { ...SLOW, bytes }),
+      server.serve(`/split-${id}-0000${i + 1}-of-00004.gguf`, { ...SLOW, bytes, pauseMs: 60 }),
     );
     server.peak = 0;
     const { download, tokens } = await load(tab, urls[0] ?? '');
@@ -266,6 +242,48 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
       expect((await load(tab, url)).download).toMatchObject({ kept: true, sha256: [HASH] });
       expect(elsewhere.sentBytes(path)).toBe(MODEL.length);
       expect(elsewhere.seen(path).map(({ method }) => method)).toEqual(['GET', 'GET']);
+    },
+  );
+
+  it.skipIf(skip).each<[string, Partial<Served>, boolean]>([
+    ['hides what part it gives and of which version', {}, true],
+    ['gives no parts', { ranges: false }, false],
+    ['hides that, and tells no length', { tellsLength: false }, true],
+  ])(
+    `another origin that refuses preflights and %s: a model is looked at before it is loaded${why}`,
+    async (_, served, givesParts) => {
+      const headers = { 'access-control-allow-origin': '*' };
+      const path = newPath();
+      const url = elsewhere.serve(path, { ...STEADY, ...served, headers });
+      expect(await look(tab, url)).toEqual([MODEL.length, MODEL.length]);
+      const seen = elsewhere.seen(path);
+      expect(seen[0]).toMatchObject({ method: 'GET', range: FIRST_PIECE });
+      // Chromium's cache may ask for what it has of the piece by itself.
+      for (const { method, range } of seen) expect(`${method} ${range}`).toMatch(/^GET bytes=0-/);
+      // A server that gives no parts goes on until it notices that nobody listens.
+      if (givesParts) expect(elsewhere.sentBytes(path)).toBeLessThanOrEqual(2 * HEADER_BYTES);
+      expect(await list(tab)).toEqual([]);
+      expect((await load(tab, url)).download).toMatchObject({ kept: true, sha256: [HASH] });
+    },
+  );
+
+  it.skipIf(skip)(
+    `another origin from which the browser lets no range be asked: a model is looked at all the same${why}`,
+    async () => {
+      const path = newPath();
+      // As where the browser asks first and the server refuses.
+      const url = elsewhere.serve(path, {
+        bytes: MODEL,
+        headers: { 'access-control-allow-origin': '*' },
+      });
+      elsewhere.refusesRanges = true;
+      try {
+        expect(await look(tab, url)).toEqual([MODEL.length, MODEL.length]);
+      } finally {
+        elsewhere.refusesRanges = false;
+      }
+      const ranges = elsewhere.seen(path).map(({ range }) => range);
+      expect([...new Set(ranges)]).toEqual([FIRST_PIECE, undefined]);
     },
   );
 

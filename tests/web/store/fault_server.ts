@@ -64,6 +64,8 @@ export class FaultServer {
   url = '';
   /** The most bodies that were being sent at the same time. */
   peak = 0;
+  /** Requests with Range get no permission for another origin, as from a server that refuses their preflight. */
+  refusesRanges = false;
   #active = 0;
 
   /** @param behind address of the server that has everything else */
@@ -113,6 +115,10 @@ export class FaultServer {
     };
     this.requests.push(seen);
     if (request.method === 'OPTIONS') {
+      response.writeHead(403).end();
+      return;
+    }
+    if (this.refusesRanges && seen.range !== undefined) {
       response.writeHead(403).end();
       return;
     }
