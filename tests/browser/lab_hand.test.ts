@@ -106,6 +106,27 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
     await readsText(tab, '[data-testid="three-weights"] [data-cell="0,1"]', '0');
   });
 
+  test(`QK-norm shows its two matrices, bounds the scores, and the address says so${why}`, async () => {
+    const shownNorms = () =>
+      tab.run(
+        () =>
+          ['three-qNormed', 'three-kNormed'].filter(
+            (id) => !document.querySelector<HTMLElement>(`[data-testid="${id}"]`)?.hidden,
+          ).length,
+      );
+    expect(await shownNorms()).toBe(0);
+    await tab.click('three-qknorm');
+    await readsText(tab, '[data-testid="three-weights"] [data-cell="2,0"]', '0.4156');
+    expect(await shownNorms()).toBe(2);
+    await tab.hover('[data-testid="three-qNormed"] [data-cell="2,0"]');
+    await shows('#three-text', '1 / √((1² + 2²) / 2) = 1 / 1.5811 = 0.6325');
+    await openLab(tab, await addressWith(tab, 'qknorm=on'));
+    expect((await matrix(tab, 'scores'))[2]).toBe('1.7889');
+    await tab.click('three-qknorm');
+    await readsText(tab, '[data-testid="three-scores"] [data-cell="0,2"]', '4');
+    expect(await shownNorms()).toBe(0);
+  });
+
   test(`padding gets nothing, a learned sink keeps a part, and the address says so${why}`, async () => {
     await tab.click('three-sink');
     await shows('[data-testid="three-weights"] [data-cell="0,0"]', '0.5');

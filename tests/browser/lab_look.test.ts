@@ -87,6 +87,22 @@ describe.each(here)('lab, where a token looks, $title', ({ engine, isolation }) 
     await addressWith(tab, 'lr=6');
   });
 
+  test(`arrow keys on the map read single weights${why}`, async () => {
+    const sum = async () => Number(/: ([\d.]+)$/.exec(await textOf(tab, 'look-note'))?.[1]);
+    await tab.run(() => document.querySelector<HTMLElement>('.look-chip[data-row="1"]')?.click());
+    await shows('#look-row-title', '(position 1)');
+    await tab.run(() => document.querySelector<HTMLElement>('.look-canvas')?.focus());
+    await tab.press('ArrowLeft');
+    await shows('#look-note', '“Once” (1) → “<s>” (0)');
+    const first = await sum();
+    await tab.press('ArrowRight');
+    await shows('#look-note', '“Once” (1) → “Once” (1)');
+    expect(first + (await sum())).toBeCloseTo(1, 3);
+    await tab.press('ArrowRight');
+    await shows('#look-note', 'cannot see what comes after it');
+    await addressWith(tab, 'lr=1');
+  });
+
   test(`a head is chosen by click and by arrow keys, and pinned to compare${why}`, async () => {
     await tab.run(() => document.querySelector<HTMLElement>('[data-head="2.1"]')?.click());
     await shows('#look-head-name', 'Layer 2, head 1');

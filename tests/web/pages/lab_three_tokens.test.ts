@@ -20,6 +20,7 @@ const inputs: Inputs = {
   ...articleMatrices,
   isScaled: true,
   isCausal: true,
+  isNormed: false,
   isPadded: false,
   hasSink: false,
 };
@@ -143,6 +144,50 @@ describe('three tokens', () => {
     expect(explain('masked', 2, 2, { ...inputs, isPadded: true }).text).toBe(
       '“sat” is padding: −∞',
     );
+  });
+
+  test('QK-norm: no score exceeds d_qk, and tenfold inputs change nothing; by the kernels too', async () => {
+    const normed = { ...inputs, isNormed: true };
+    const other = computeSteps(normed);
+    expect(other.qNormed.map((row) => rounded(row))).toEqual([
+      '1.4142 0.0000',
+      '0.0000 1.4142',
+      '0.6325 1.2649',
+    ]);
+    expect(other.scores.map((row) => rounded(row))).toEqual([
+      '0.0000 2.0000 1.7889',
+      '2.0000 0.0000 0.8944',
+      '1.7889 0.8944 1.6000',
+    ]);
+    expect(other.weights.map((row) => rounded(row))).toEqual([
+      '1.0000 0.0000 0.0000',
+      '0.8044 0.1956 0.0000',
+      '0.4156 0.2208 0.3636',
+    ]);
+    const tenfold = articleMatrices.x.map((row) => row.map((value) => 10 * value));
+    const plain = computeSteps({ ...inputs, x: tenfold });
+    const large = computeSteps({ ...normed, x: tenfold });
+    // 100 times the scores: one weight takes all. With the norm nothing changes but what ε did.
+    expect(plain.weights[1]?.[0]).toBeGreaterThan(0.999999);
+    expect(largestDifference(large.weights, other.weights)).toBeLessThan(1e-6);
+    const weights = await lab.weights({
+      ...{ nQHeads: 1, nKvHeads: 1, dQk: 2 },
+      q: flat(other.qNormed),
+      k: flat(other.kNormed),
+    });
+    expect(largestDifference(rowsOf(weights, 3), other.weights)).toBeLessThan(2e-7);
+    const zero = computeSteps({ ...normed, x: [[0, 0, 0, 0], ...articleMatrices.x.slice(1)] });
+    expect(zero.qNormed[0]).toEqual([0, 0]);
+    expect(explain('qNormed', 2, 0, normed).text).toBe(
+      '1 / √((1² + 2²) / 2) = 1 / 1.5811 = 0.6325',
+    );
+    expect(explain('scores', 2, 0, normed)).toMatchObject({
+      text: '0.6325·0 + 1.2649·1.4142 = 1.7889',
+      sources: [
+        { matrix: 'qNormed', row: 2 },
+        { matrix: 'kNormed', row: 0 },
+      ],
+    });
   });
 
   test('each number says its own arithmetic', () => {

@@ -1,4 +1,5 @@
 // The page as a whole: its sections, the model that they share, and what goes wrong.
+import { inspectModel } from 'headlight-wasm';
 import { copyText } from '../shared/clipboard.js';
 import { byId } from '../shared/dom.js';
 import { acceptDrops } from '../shared/drop.js';
@@ -9,7 +10,7 @@ import { ChangeSection } from './change/change_section.js';
 import { ToyView } from './change/toy_view.js';
 import { HandSection } from './hand/hand_section.js';
 import { Kernels } from './kernels.js';
-import { LoadedModel } from './loaded_model.js';
+import { earlierStays, LoadedModel } from './loaded_model.js';
 import { LookSection } from './look/look_section.js';
 import { PhasesSection } from './phases/phases_section.js';
 import { PositionsSection } from './positions/positions_section.js';
@@ -28,9 +29,14 @@ export class LabPage {
   #hand = new HandSection(this.#state, this.#kernels, this.#failed);
   #positions = new PositionsSection(this.#state, this.#kernels, this.#failed);
   #default = defaultChoice(new URL('..', location.href).href);
-  #model = new LoadedModel(this.#default, (text) => {
-    byId('model-status', HTMLElement).textContent = text;
+  #status = byId('model-status', HTMLElement);
+  #model = new LoadedModel(this.#default, {
+    progress: (text) => {
+      this.#status.textContent = text;
+    },
+    wentBack: (message) => this.#refuse(message),
   });
+  #opened = 0;
   #look = new LookSection(this.#state, this.#default, this.#failed);
   #run = new RunSection(this.#failed);
   #bytes = new BytesSection(this.#state, this.#kernels, this.#failed, this.#run);
@@ -42,11 +48,11 @@ export class LabPage {
     for (const id of ['model-files', 'look-files']) {
       const files = byId(id, HTMLInputElement);
       files.addEventListener('change', () => {
-        this.#open([...(files.files ?? [])]);
+        void this.#open([...(files.files ?? [])]);
         files.value = '';
       });
     }
-    acceptDrops(byId('drop-target', HTMLElement), (dropped) => this.#open(dropped));
+    acceptDrops(byId('drop-target', HTMLElement), (dropped) => void this.#open(dropped));
     byId('share', HTMLButtonElement).addEventListener('click', () => void this.#share());
     await this.#hand.start();
     await this.#positions.start();
@@ -72,12 +78,29 @@ export class LabPage {
     this.#toast.show(this.#failures.map((failure) => failure.message).join(' · '));
   }
 
-  #open(files: File[]): void {
+  /** Where a message stays that a visitor may read later, too. */
+  #refuse(message: string): void {
+    this.#status.textContent = message;
+    this.#showFailure(message);
+  }
+
+  /** The header is read first: for a file that is no model no section gives up what it shows. */
+  async #open(files: File[]): Promise<void> {
+    this.#opened += 1;
+    const mine = this.#opened;
     const checked = choiceFromFiles(files);
     if (!checked.ok) {
       this.#toast.show(checked.message);
       return;
     }
+    try {
+      await inspectModel(checked.value.source);
+    } catch (error) {
+      if (mine === this.#opened) this.#refuse(earlierStays(checked.value.name, error));
+      return;
+    }
+    if (mine !== this.#opened) return;
+    this.#status.textContent = '';
     this.#look.useFile(checked.value);
     void this.#bytes.load(checked.value);
     this.#model.choose(checked.value);

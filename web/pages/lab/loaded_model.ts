@@ -1,18 +1,33 @@
 // The model that the page's sections share: which one was chosen, and its engine, loaded when a section first needs it.
 import { Engine } from 'headlight-wasm';
 import { ModelLab } from 'headlight-wasm/lab';
+import { messageOf } from '../shared/errors.js';
 import type { ModelChoice } from '../shared/model_source.js';
+
+/** What went wrong with a file, in the error's own words, and what is shown now. Errors about bytes alone do not name the file. */
+export function earlierStays(name: string, error: unknown): string {
+  const message = messageOf(error).replace(/\.$/, '');
+  return `${message.includes(name) ? '' : `${name}: `}${message}. The model before it stays in use.`;
+}
+
+interface Hooks {
+  progress(text: string): void;
+  /** A chosen model could not be loaded: the one before is the choice again. */
+  wentBack(message: string): void;
+}
 
 export class LoadedModel {
   #choice: ModelChoice;
+  /** To go back to, until the chosen one is loaded. */
+  #former: ModelChoice | undefined;
   #engine: Promise<Engine> | undefined;
   #lab: Promise<ModelLab> | undefined;
   #listeners: (() => void)[] = [];
-  #onProgress: (text: string) => void;
+  #hooks: Hooks;
 
-  constructor(choice: ModelChoice, onProgress: (text: string) => void = () => {}) {
+  constructor(choice: ModelChoice, hooks: Hooks) {
     this.#choice = choice;
-    this.#onProgress = onProgress;
+    this.#hooks = hooks;
   }
 
   get choice(): ModelChoice {
@@ -21,6 +36,11 @@ export class LoadedModel {
 
   /** Another model: the engine of the one before is ended, and what was shown of it is out of date. */
   choose(choice: ModelChoice): void {
+    this.#former ??= this.#choice;
+    this.#turnTo(choice);
+  }
+
+  #turnTo(choice: ModelChoice): void {
     const before = this.#engine;
     this.#choice = choice;
     this.#engine = undefined;
@@ -34,10 +54,7 @@ export class LoadedModel {
   }
 
   engine(): Promise<Engine> {
-    this.#engine ??= this.#load().catch((error: unknown) => {
-      this.#engine = undefined;
-      throw error;
-    });
+    this.#engine ??= this.#loadChosen();
     return this.#engine;
   }
 
@@ -62,17 +79,36 @@ export class LoadedModel {
     return response.blob();
   }
 
-  async #load(): Promise<Engine> {
-    const { source, name } = this.#choice;
+  async #loadChosen(): Promise<Engine> {
+    const choice = this.#choice;
+    try {
+      const engine = await this.#load(choice);
+      if (choice === this.#choice) this.#former = undefined;
+      return engine;
+    } catch (error) {
+      if (choice === this.#choice) {
+        const former = this.#former;
+        [this.#engine, this.#former] = [undefined, undefined];
+        this.#hooks.progress('');
+        if (former !== undefined) {
+          this.#turnTo(former);
+          this.#hooks.wentBack(earlierStays(choice.name, error));
+        }
+      }
+      throw error;
+    }
+  }
+
+  async #load({ source, name }: ModelChoice): Promise<Engine> {
     const engine = await Engine.load(source, {
       // The lab is in the modules of one thread only.
       threads: 1,
       onProgress: ({ phase, loadedBytes, totalBytes }) => {
         const share = totalBytes ? ` ${Math.round((100 * loadedBytes) / totalBytes)} %` : '';
-        this.#onProgress(phase === 'ready' ? '' : `Loading ${name} …${share}`);
+        this.#hooks.progress(phase === 'ready' ? '' : `Loading ${name} …${share}`);
       },
     });
-    this.#onProgress('');
+    this.#hooks.progress('');
     return engine;
   }
 }

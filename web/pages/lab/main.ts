@@ -3,7 +3,7 @@
 // Stable hooks for tests and for scripts (data-testid or id):
 //   page       <body data-state="loading|ready">; model-files, drop-target, toast, theme-toggle
 //   by hand    three-x/-wq/-wk/-wv (fields "-row-column"), three-q/-k/-v/-scores/-scaled/-masked/-weights/-out ([data-cell="i,j"]),
-//              three-scale, three-mask, three-reset, three-name, three-text, three-check; heads (fields), heads-n,
+//              three-scale, three-mask, three-qknorm (three-qNormed, three-kNormed), three-padding, three-sink, three-reset, three-name, three-text, three-check; heads (fields), heads-n,
 //              heads-list ([data-head]), heads-reset; seven (fields), seven-d, seven-shift, seven-article/-three/-equal,
 //              seven-table, seven-facts; online-tile, online-next, online-back, online-all, online-table, online-text;
 //              sat-d, sat-facts, sat-table, sat-factor, factor-result

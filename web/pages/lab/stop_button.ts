@@ -36,8 +36,10 @@ export class StopButton {
     try {
       await run(controller.signal);
     } catch (error) {
-      status.textContent = isAborted(error) ? 'Stopped.' : '';
-      if (!isAborted(error)) failed(messageOf(error));
+      // Stopped for another model, it may find its engine gone.
+      const isStopped = controller.signal.aborted || isAborted(error);
+      status.textContent = isStopped ? 'Stopped.' : '';
+      if (!isStopped) failed(messageOf(error));
     } finally {
       this.#running = undefined;
       button.textContent = label;

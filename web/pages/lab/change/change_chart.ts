@@ -49,6 +49,11 @@ export function changeChart(rows: readonly FigureRow[], width: number): SVGSVGEl
   );
 }
 
+/** Enough that no two ticks read the same. */
+function decimals([first = 0, second = 1]: readonly number[]): number {
+  return Math.max(2, Math.ceil(-Math.log10(Math.abs(second - first)) - 1e-9));
+}
+
 const height = 260;
 const margin = { top: 14, right: 18, bottom: 40, left: 56 };
 
@@ -77,7 +82,7 @@ export function triedChart(
       ...{ class: 'chart', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group' },
       'aria-label': 'Loss against bytes of weights, one mark for each edit tried',
     },
-    ...y.ticks(5).map((tick) =>
+    ...y.ticks(5).map((tick, _, ticks) =>
       svg(
         'g',
         { 'aria-hidden': 'true' },
@@ -88,7 +93,7 @@ export function triedChart(
         svg(
           'text',
           { class: 'tick', x: margin.left - 8, y: y(tick) + 4, 'text-anchor': 'end' },
-          tick.toFixed(2),
+          tick.toFixed(decimals(ticks)),
         ),
       ),
     ),

@@ -3,8 +3,9 @@ import type { EngineSession } from 'headlight-wasm';
 import type { HeadRef, LabModel, ModelCalibration, ModelLab } from 'headlight-wasm/lab';
 import { byId, el } from '../../shared/dom.js';
 import { download } from '../../shared/download.js';
-import { isAborted, messageOf } from '../../shared/errors.js';
+import { messageOf } from '../../shared/errors.js';
 import { exportBar, type FigureData } from '../figure.js';
+import { Latest } from '../kernels.js';
 import { type LoadedModel, whenSeen } from '../loaded_model.js';
 import { StopButton } from '../stop_button.js';
 import type { UrlState } from '../url_state.js';
@@ -34,7 +35,7 @@ interface Tried extends Measured {
 export class ChangeSection {
   #url: UrlState;
   #model: LoadedModel;
-  #failed: (message: string) => void;
+  #latest: Latest;
   #state: EditState;
   #tried: Tried[] = [];
   #measuring: StopButton;
@@ -42,7 +43,7 @@ export class ChangeSection {
   #prompt = byId('edit-prompt', HTMLInputElement);
 
   constructor(url: UrlState, model: LoadedModel, failed: (message: string) => void) {
-    [this.#url, this.#model, this.#failed] = [url, model, failed];
+    [this.#url, this.#model, this.#latest] = [url, model, new Latest(failed)];
     this.#state = readState(url);
     this.#measuring = new StopButton({
       button: byId('edit-measure', HTMLButtonElement),
@@ -72,16 +73,23 @@ export class ChangeSection {
   }
 
   async #showControls(): Promise<void> {
-    try {
-      const lab = await this.#model.lab();
-      this.#draw(lab);
-      const calibration = await lab.calibrate();
-      this.#drawHeads(lab, calibration);
-      this.#drawExperiments(calibration);
-      if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measuring.start();
-    } catch (error) {
-      if (!isAborted(error)) this.#failed(messageOf(error));
-    }
+    await this.#drawAll();
+    if (!isNothing(this.#state) && this.#tried.length === 0) await this.#measuring.start();
+  }
+
+  /** What was asked of a model that is no longer the chosen one ends without a word. */
+  async #drawAll(): Promise<void> {
+    await this.#latest.run(
+      async () => {
+        const lab = await this.#model.lab();
+        this.#draw(lab);
+        return { lab, calibration: await lab.calibrate() };
+      },
+      ({ lab, calibration }) => {
+        this.#drawHeads(lab, calibration);
+        this.#drawExperiments(calibration);
+      },
+    );
   }
 
   #draw(lab: ModelLab): void {
@@ -153,15 +161,7 @@ export class ChangeSection {
 
   #restore(state: EditState): void {
     this.#change(state);
-    void this.#model
-      .lab()
-      .then(async (lab) => {
-        this.#draw(lab);
-        const calibration = await lab.calibrate();
-        this.#drawHeads(lab, calibration);
-        this.#drawExperiments(calibration);
-      })
-      .catch((error: unknown) => this.#failed(messageOf(error)));
+    void this.#drawAll();
   }
 
   async #measure(signal: AbortSignal): Promise<void> {

@@ -26,8 +26,19 @@ function labelOf(layer: number, head: number, fate: HeadFate, error: number | un
   return `Layer ${layer}, head ${head}: ${fate}${measured}`;
 }
 
+/** Numbers above the heads, as those of the layers beside them. */
+function columnNames(nHeads: number): HTMLElement {
+  const names = Array.from({ length: nHeads }, (_, head) =>
+    el('span', { class: 'head-column-name' }, String(head)),
+  );
+  const corner = el('span', { class: 'head-row-name' });
+  return el('div', { class: 'head-row', 'aria-hidden': 'true' }, corner, ...names);
+}
+
 export function headsGrid(options: HeadsGridOptions): HTMLElement {
   const { layers, calibration, fateOf, changed } = options;
+  // The buttons' names say the same.
+  const note = el('p', { class: 'hint head-note', 'aria-hidden': 'true' });
   const rows = layers.map(({ nQHeads }, layer) => {
     const cells = Array.from({ length: nQHeads }, (_, head) => {
       const key = headKey({ layer, head });
@@ -40,7 +51,6 @@ export function headsGrid(options: HeadsGridOptions): HTMLElement {
         button.dataset.fate = fate;
         button.textContent = SIGNS[fate];
         button.setAttribute('aria-label', labelOf(layer, head, fate, error));
-        button.title = labelOf(layer, head, fate, error);
       };
       show(fateOf(key));
       button.addEventListener('click', () => {
@@ -48,6 +58,10 @@ export function headsGrid(options: HeadsGridOptions): HTMLElement {
         changed(key, next);
         show(next);
       });
+      for (const event of ['focus', 'pointerenter', 'click'])
+        button.addEventListener(event, () => {
+          note.textContent = labelOf(layer, head, fateOf(key), error);
+        });
       return button;
     });
     return el(
@@ -57,5 +71,8 @@ export function headsGrid(options: HeadsGridOptions): HTMLElement {
       ...cells,
     );
   });
-  return el('div', { class: 'heads-grid' }, ...rows);
+  const widest = Math.max(0, ...layers.map(({ nQHeads }) => nQHeads));
+  const grid = el('div', { class: 'heads-grid' }, columnNames(widest), ...rows);
+  note.textContent = 'Layers from top to bottom, heads from left to right.';
+  return el('div', {}, grid, note);
 }

@@ -21,6 +21,8 @@ export interface Inputs {
   wv: Matrix;
   isScaled: boolean;
   isCausal: boolean;
+  /** QK-norm: each query and key divided by its root mean square. */
+  isNormed: boolean;
   /** The last token is padding: a key that no token may look at. */
   isPadded: boolean;
   /** A learned sink of score 0: an exp(0) more in every row's sum, which belongs to no token. */
@@ -29,6 +31,18 @@ export interface Inputs {
 
 /** Scores of a row's softmax that belong to no token. */
 export const sinkScores = ({ hasSink }: Inputs): readonly number[] => (hasSink ? [0] : []);
+
+/** As the models with QK-norm have it: a row of zeros stays one. */
+const normEpsilon = 1e-6;
+
+function rootMeanSquare(row: readonly number[]): number {
+  return Math.sqrt(row.reduce((sum, x) => sum + x * x, 0) / row.length + normEpsilon);
+}
+
+/** RMSNorm with weights of 1. */
+function normed(a: Matrix): number[][] {
+  return a.map((row) => row.map((x) => x / rootMeanSquare(row)));
+}
 
 const isPadding = ({ isPadded }: Inputs, j: number) => isPadded && j === tokens.length - 1;
 
@@ -64,9 +78,20 @@ export const articleMatrices = {
 } as const;
 
 export type InputName = keyof typeof articleMatrices;
-export type StepName = 'q' | 'k' | 'v' | 'scores' | 'scaled' | 'masked' | 'weights' | 'out';
+export type StepName =
+  | 'q'
+  | 'k'
+  | 'v'
+  | 'qNormed'
+  | 'kNormed'
+  | 'scores'
+  | 'scaled'
+  | 'masked'
+  | 'weights'
+  | 'out';
 export type MatrixName = InputName | StepName;
 
+/** Without QK-norm qNormed and kNormed are q and k. */
 export type Steps = Record<StepName, number[][]>;
 
 export function scaleOf({ wq, isScaled }: Inputs): number {
@@ -76,14 +101,15 @@ export function scaleOf({ wq, isScaled }: Inputs): number {
 export function computeSteps(inputs: Inputs): Steps {
   const { x, wq, wk, wv } = inputs;
   const [q, k, v] = [matmul(x, wq), matmul(x, wk), matmul(x, wv)];
-  const scores = matmul(q, transpose(k));
+  const [qNormed, kNormed] = inputs.isNormed ? [normed(q), normed(k)] : [q, k];
+  const scores = matmul(qNormed, transpose(kNormed));
   const scale = scaleOf(inputs);
   const scaled = scores.map((row) => row.map((s) => s * scale));
   const masked = scaled.map((row, i) =>
     row.map((s, j) => (isHidden(inputs, i, j) ? Number.NEGATIVE_INFINITY : s)),
   );
   const weights = masked.map((row) => softmax([...row, ...sinkScores(inputs)]).slice(0, 3));
-  return { q, k, v, scores, scaled, masked, weights, out: matmul(weights, v) };
+  return { q, k, v, qNormed, kNormed, scores, scaled, masked, weights, out: matmul(weights, v) };
 }
 
 /** A cell, or with an undefined index all cells of that row or column. */
@@ -116,6 +142,21 @@ function projection(weight: 'wq' | 'wk' | 'wv'): Explainer {
   });
 }
 
+function normalisation(matrix: 'q' | 'k'): Explainer {
+  return (i, j, { isNormed }, { [matrix]: rows }) => {
+    const row = rows[i] ?? [];
+    const x = shown(row[j] ?? 0);
+    const root = rootMeanSquare(row);
+    const squares = row.map((value) => `${value < 0 ? `(${shown(value)})` : shown(value)}²`);
+    return {
+      text: isNormed
+        ? `${x} / √((${squares.join(' + ')}) / ${row.length}) = ${x} / ${shown(root)} = ${shown((row[j] ?? 0) / root)}`
+        : `${x}, not normalised`,
+      sources: [{ matrix, row: i }],
+    };
+  };
+}
+
 /** What the sink keeps of a row's budget. */
 function restText({ hasSink }: Inputs, weights: readonly number[]): string {
   if (!hasSink) return '';
@@ -127,11 +168,13 @@ const explainers: Record<StepName, Explainer> = {
   q: projection('wq'),
   k: projection('wk'),
   v: projection('wv'),
-  scores: (i, j, _, { q, k }) => ({
-    text: dotText(q[i] ?? [], k[j] ?? []),
+  qNormed: normalisation('q'),
+  kNormed: normalisation('k'),
+  scores: (i, j, { isNormed }, { qNormed, kNormed }) => ({
+    text: dotText(qNormed[i] ?? [], kNormed[j] ?? []),
     sources: [
-      { matrix: 'q', row: i },
-      { matrix: 'k', row: j },
+      { matrix: isNormed ? 'qNormed' : 'q', row: i },
+      { matrix: isNormed ? 'kNormed' : 'k', row: j },
     ],
   }),
   scaled: (i, j, inputs, { scores, scaled }) => {
@@ -173,6 +216,8 @@ export const symbols: Record<MatrixName, string> = {
   q: 'Q',
   k: 'K',
   v: 'V',
+  qNormed: 'Q/rms',
+  kNormed: 'K/rms',
   scores: 'S',
   scaled: 'S/√d',
   masked: 'S/√d + M',

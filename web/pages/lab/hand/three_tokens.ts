@@ -25,12 +25,13 @@ import {
 const inputNames = Object.keys(articleMatrices) as InputName[];
 const dims = ['0', '1', '2', '3'];
 
-type SwitchedInput = 'isScaled' | 'isCausal' | 'isPadded' | 'hasSink';
+type SwitchedInput = 'isScaled' | 'isCausal' | 'isNormed' | 'isPadded' | 'hasSink';
 
 /** Boxes to tick, their names in the address, and how the article has them. */
 const switches = [
   { id: 'three-scale', name: 'scale', input: 'isScaled', isOn: true },
   { id: 'three-mask', name: 'mask', input: 'isCausal', isOn: true },
+  { id: 'three-qknorm', name: 'qknorm', input: 'isNormed', isOn: false },
   { id: 'three-padding', name: 'padding', input: 'isPadded', isOn: false },
   { id: 'three-sink', name: 'learnedsink', input: 'hasSink', isOn: false },
 ] as const satisfies readonly { id: string; name: string; input: SwitchedInput; isOn: boolean }[];
@@ -50,8 +51,8 @@ const stepTexts: readonly StepText[] = [
   },
   {
     title: '2. Scores: Q Kᵀ',
-    text: 'Row: who asks. Column: who is looked at. A dot product is large where query and key point the same way.',
-    shows: ['scores'],
+    text: 'Row: who asks. Column: who is looked at. A dot product is large where query and key point the same way. With QK-norm each row of Q and K is divided by its root mean square first: then no score exceeds d_qk, however large X is.',
+    shows: ['qNormed', 'kNormed', 'scores'],
   },
   {
     title: '3. Scale: divide by √d_qk',
@@ -79,12 +80,23 @@ const viewSizes: Record<StepName, { nColumns: number; columns: readonly string[]
   q: { nColumns: 2, columns: ['0', '1'] },
   k: { nColumns: 2, columns: ['0', '1'] },
   v: { nColumns: 2, columns: ['0', '1'] },
+  qNormed: { nColumns: 2, columns: ['0', '1'] },
+  kNormed: { nColumns: 2, columns: ['0', '1'] },
   scores: { nColumns: 3, columns: tokens },
   scaled: { nColumns: 3, columns: tokens },
   masked: { nColumns: 3, columns: tokens },
   weights: { nColumns: 3, columns: tokens },
   out: { nColumns: 2, columns: ['0', '1'] },
 };
+
+const normedNames: readonly StepName[] = ['qNormed', 'kNormed'];
+
+interface Pointed {
+  name: StepName;
+  row: number;
+  column: number;
+}
+const firstPointed: Pointed = { name: 'weights', row: 2, column: 0 };
 
 interface FromKernels {
   weights: number[][];
@@ -102,11 +114,7 @@ export class ThreeTokens {
   #inputs: Inputs;
   #steps: Steps;
   #switches = switches.map((it) => ({ ...it, box: byId(it.id, HTMLInputElement) }));
-  #pointed: { name: StepName; row: number; column: number } = {
-    name: 'weights',
-    row: 2,
-    column: 0,
-  };
+  #pointed: Pointed = firstPointed;
 
   constructor(state: UrlState, kernels: Kernels, failed: (message: string) => void) {
     this.#state = state;
@@ -138,10 +146,21 @@ export class ThreeTokens {
     for (const [name, view] of this.#views) {
       if (name !== 'weights' && name !== 'out') view.show(this.#steps[name]);
     }
+    this.#showNormed();
     await this.#latest.run(
       () => this.#compute(this.#inputs, this.#steps),
       (result) => this.#showKernels(result),
     );
+  }
+
+  /** Without QK-norm these two would only repeat Q and K. */
+  #showNormed(): void {
+    const { isNormed } = this.#inputs;
+    for (const name of normedNames) {
+      const view = this.#views.get(name);
+      if (view) view.root.hidden = !isNormed;
+      if (!isNormed && this.#pointed.name === name) this.#pointed = firstPointed;
+    }
   }
 
   #read(): Inputs {
@@ -158,6 +177,7 @@ export class ThreeTokens {
       wv: matrix('wv'),
       isScaled: this.#isOn('isScaled'),
       isCausal: this.#isOn('isCausal'),
+      isNormed: this.#isOn('isNormed'),
       isPadded: this.#isOn('isPadded'),
       hasSink: this.#isOn('hasSink'),
     };
@@ -224,14 +244,15 @@ export class ThreeTokens {
     void this.update();
   }
 
-  async #compute(inputs: Inputs, { q, k, v }: Steps): Promise<FromKernels> {
+  /** attend() takes queries and keys that are ready for the dot product: a model normalises and rotates them before it. */
+  async #compute(inputs: Inputs, { qNormed, kNormed, v }: Steps): Promise<FromKernels> {
     const lab = await this.#kernels.lab();
     const common = {
       nQHeads: 1,
       nKvHeads: 1,
       dQk: 2,
-      q: flat(q),
-      k: flat(k),
+      q: flat(qNormed),
+      k: flat(kNormed),
       scale: scaleOf(inputs),
       causal: inputs.isCausal,
       ...(inputs.isPadded ? { mask: Uint8Array.of(1, 1, 0) } : {}),

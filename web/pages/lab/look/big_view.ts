@@ -1,5 +1,5 @@
 // One head enlarged: its map, and the text itself with every token shaded by the chosen row. Pointing at a token or at the
-// map chooses a row; so do the arrow keys.
+// map chooses a row; so do the arrow keys, which on the map read single weights, too.
 import { el } from '../../shared/dom.js';
 import { drawHeat, type HeatColours, inkOn, mixed, shadeOf } from './heat.js';
 import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.js';
@@ -25,6 +25,8 @@ export class BigView {
   #shown = new Int16Array();
   #colours: HeatColours | undefined;
   #row = 0;
+  /** Column whose weight the keyboard reads. */
+  #key = 0;
 
   /** @param choose isSettled: clicked or walked to, not only pointed at */
   constructor(
@@ -34,11 +36,12 @@ export class BigView {
     this.#choose = choose;
     this.#strip = strip;
     this.#note = note;
-    this.#canvas = el('canvas', { class: 'look-canvas', role: 'img' });
+    this.#canvas = el('canvas', { class: 'look-canvas', role: 'img', tabindex: 0 });
     this.#marker = el('div', { class: 'look-marker', 'aria-hidden': 'true' });
     map.append(this.#canvas, this.#marker);
     this.#canvas.addEventListener('pointermove', (event) => this.#point(event, false));
     this.#canvas.addEventListener('pointerdown', (event) => this.#point(event, true));
+    this.#canvas.addEventListener('keydown', (event) => this.#walkMap(event));
     strip.addEventListener('keydown', (event) => this.#walk(event));
     strip.addEventListener('pointerover', (event) => this.#pointAtChip(event, false));
     strip.addEventListener('click', (event) => this.#pointAtChip(event, true));
@@ -52,7 +55,7 @@ export class BigView {
     drawHeat(this.#canvas, map.rows, n, colours);
     this.#canvas.setAttribute(
       'aria-label',
-      `Attention of layer ${map.id.layer}, head ${map.id.head}: ${n} by ${n} weights`,
+      `Attention of layer ${map.id.layer}, head ${map.id.head}: ${n} by ${n} weights; arrow keys read them`,
     );
     this.mark(this.#row, colours);
   }
@@ -137,6 +140,29 @@ export class BigView {
     const key = Math.floor(((event.clientX - box.left) / box.width) * n);
     if (row < 0 || row >= n) return;
     if (row !== this.#row || isSettled) this.#choose(row, isSettled);
+    this.#say(row, key);
+  }
+
+  /** Up and down to another token that looks, left and right along what it looks at. */
+  #walkMap(event: KeyboardEvent): void {
+    const steps: Record<string, readonly [number, number]> = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+    };
+    const step = steps[event.key];
+    const last = (this.#map?.rows.length ?? 0) - 1;
+    if (step === undefined || last < 0) return;
+    event.preventDefault();
+    const within = (at: number) => Math.min(last, Math.max(0, at));
+    const row = within(this.#row + step[0]);
+    if (row !== this.#row) this.#choose(row, true);
+    this.#say(row, within(this.#key + step[1]));
+  }
+
+  #say(row: number, key: number): void {
+    this.#key = key;
     const [from, to] = [this.#data?.pieces[row] ?? '', this.#data?.pieces[key] ?? ''];
     const weight = this.#map?.rows[row]?.[key];
     this.#note.textContent =

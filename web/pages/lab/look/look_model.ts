@@ -12,6 +12,8 @@ const nCtxWanted = 1024;
 export class LookModel {
   #default: ModelChoice;
   #file: ModelChoice | undefined;
+  /** To go back to, until the file is loaded. */
+  #former: { file: ModelChoice | undefined } | undefined;
   #name = '';
   #engine: Promise<Engine> | undefined;
   #abort: AbortController | undefined;
@@ -27,8 +29,18 @@ export class LookModel {
   }
 
   useFile(choice: ModelChoice): void {
+    this.#former ??= { file: this.#file };
     this.#file = choice;
     this.#name = '';
+  }
+
+  /** After the file failed to load. False: there is nothing to go back to. */
+  goBack(): boolean {
+    if (this.#former === undefined) return false;
+    this.#file = this.#former.file;
+    this.#former = undefined;
+    this.#name = '';
+    return true;
   }
 
   /** @param name 'circuit', 'file' or anything else for the default model */
@@ -59,6 +71,9 @@ export class LookModel {
     const options = { signal, onProgress };
     if (name !== 'file') return Engine.load(source, options);
     const { model } = await inspectModel(source, { signal });
-    return Engine.load(source, { ...options, nCtx: Math.min(model.nCtxTrain, nCtxWanted) });
+    const nCtx = Math.min(model.nCtxTrain, nCtxWanted);
+    const engine = await Engine.load(source, { ...options, nCtx });
+    if (!signal.aborted) this.#former = undefined;
+    return engine;
   }
 }

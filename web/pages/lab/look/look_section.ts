@@ -5,6 +5,7 @@ import { messageOf } from '../../shared/errors.js';
 import { formatBytes, plural } from '../../shared/format.js';
 import type { ModelChoice } from '../../shared/model_source.js';
 import { exportBar, type FigureData } from '../figure.js';
+import { earlierStays } from '../loaded_model.js';
 import type { UrlState } from '../url_state.js';
 import { BigView } from './big_view.js';
 import { type HeatColours, themeColours } from './heat.js';
@@ -14,11 +15,10 @@ import {
   headName,
   LookData,
   parseHead,
-  pieceLabel,
   tokenLimit,
 } from './look_data.js';
 import { circuitName, LookModel } from './look_model.js';
-import { mapPicture } from './map_picture.js';
+import { mapFigure } from './map_picture.js';
 import { MapsView } from './maps_view.js';
 import { RowView } from './row_view.js';
 import { SurveyView } from './survey_view.js';
@@ -101,12 +101,27 @@ export class LookSection {
 
   useFile(choice: ModelChoice): void {
     this.#model.useFile(choice);
-    const option =
-      [...this.#select.options].find(({ value }) => value === 'file') ?? new Option('', 'file');
-    option.textContent = choice.name;
-    this.#select.add(option);
+    this.#offerFile();
     this.#select.value = 'file';
     this.#changedModel();
+  }
+
+  /** The visitor's file among the models, if there is one. */
+  #offerFile(): void {
+    const { file } = this.#model;
+    [...this.#select.options].find(({ value }) => value === 'file')?.remove();
+    if (file !== undefined) this.#select.add(new Option(file.name, 'file'));
+  }
+
+  /** A file that cannot be loaded leaves the model before it: the visitor's last one, or the default one. */
+  #goBack(error: unknown): boolean {
+    const name = this.#model.file?.name ?? '';
+    if (this.#select.value !== 'file' || !this.#model.goBack()) return false;
+    this.#offerFile();
+    this.#select.value = this.#model.file === undefined ? '' : 'file';
+    this.#changedModel();
+    this.#failed(earlierStays(name, error));
+    return true;
   }
 
   /** The text through the model; every head's map. */
@@ -130,7 +145,7 @@ export class LookSection {
         `${plural(tokens.length, 'token')}, ${plural(this.#data.maps.size, 'head')} in ${plural(engine.info.model.layers.length, 'layer')}; module ${engine.info.runtime.module}${note}`,
       );
     } catch (error) {
-      if (mine === this.#asked) this.#fail(error);
+      if (mine === this.#asked && !this.#goBack(error)) this.#fail(error);
     }
   }
 
@@ -170,7 +185,8 @@ export class LookSection {
       if (!abort.signal.aborted) await this.look();
       else this.#setReady('stopped');
     } catch (error) {
-      this.#fail(error);
+      // Stopped for another model, it may find its engine gone.
+      if (!abort.signal.aborted) this.#fail(error);
     } finally {
       this.#writing = undefined;
       this.#write.textContent = 'Write on';
@@ -354,20 +370,7 @@ export class LookSection {
   #figure(): FigureData {
     const [data, map] = [this.#data, this.#map()];
     if (!data || !map) return { name: 'attention', columns: [], rows: [] };
-    return {
-      name: `attention-${headName(map.id)}`,
-      columns: ['query', 'key', 'queryToken', 'keyToken', 'weight'],
-      rows: map.rows.flatMap((row, i) =>
-        Array.from(row, (weight, j) => [
-          i,
-          j,
-          pieceLabel(data.pieces[i] ?? ''),
-          pieceLabel(data.pieces[j] ?? ''),
-          weight,
-        ]),
-      ),
-      picture: (width) => mapPicture(data, map, width),
-    };
+    return mapFigure(data, map);
   }
 
   #showProgress({ phase, loadedBytes }: LoadProgress): void {

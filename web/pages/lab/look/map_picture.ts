@@ -1,5 +1,6 @@
-// A head's map as SVG, for the file: a square a weight, tokens along both sides.
+// A head's map for the file: its numbers, and as SVG a square a weight, tokens along both sides.
 import { svg } from '../../shared/svg.js';
+import type { FigureData } from '../figure.js';
 import { shadeOf } from './heat.js';
 import { type HeadMap, headName, type LookData, pieceLabel } from './look_data.js';
 
@@ -9,7 +10,24 @@ const faintest = 1 / 255;
 /** More labels would stand on each other. */
 const maxLabels = 48;
 
-export function mapPicture(data: LookData, map: HeadMap, width: number): SVGSVGElement {
+export function mapFigure(data: LookData, map: HeadMap): FigureData {
+  return {
+    name: `attention-${headName(map.id)}`,
+    columns: ['query', 'key', 'queryToken', 'keyToken', 'weight'],
+    rows: map.rows.flatMap((row, i) =>
+      Array.from(row, (weight, j) => [
+        i,
+        j,
+        pieceLabel(data.pieces[i] ?? ''),
+        pieceLabel(data.pieces[j] ?? ''),
+        weight,
+      ]),
+    ),
+    picture: (width) => mapPicture(data, map, width),
+  };
+}
+
+function mapPicture(data: LookData, map: HeadMap, width: number): SVGSVGElement {
   const n = map.rows.length;
   const cell = (width - labelSpace) / Math.max(1, n);
   const step = Math.ceil(n / maxLabels);

@@ -7,8 +7,10 @@ import { type HeadId, headName, type LookData } from './look_data.js';
 const maxSide = 96;
 /** Under a map as wide as a thumb; the whole label is in the button's name. */
 const shortLabels: Readonly<Record<string, string>> = {
-  'previous-token': 'previous',
+  'previous-token': 'prev.',
   'first-token sink': 'sink',
+  induction: 'ind.',
+  uniform: 'unif.',
   mixed: '',
 };
 /** Heads beside each other. */
