@@ -32,6 +32,29 @@ describe('saved sessions', () => {
   });
   afterAll(() => engine.dispose());
 
+  it('an earlier message edited: what comes before the edit is kept, and the answer is that of a run alone', async () => {
+    const ask = (content: string): Headlight.ChatMessage[] => [
+      { role: 'user', content: 'Who are you?' },
+      { role: 'assistant', content: 'I am a tiny language model.' },
+      { role: 'user', content },
+      { role: 'assistant', content: 'Four.' },
+      { role: 'user', content: 'And then?' },
+    ];
+    const [before, edited] = [ask('What is two and two?'), ask('What is two and three?')];
+    const session = engine.session();
+    await session.chat(before, { ...GREEDY, maxTokens: 4 }).result();
+    const run = session.chat(edited, { ...GREEDY, maxTokens: 12 });
+    const found = await figures(run);
+    expect(found).toEqual(
+      await figures(engine.session().chat(edited, { ...GREEDY, maxTokens: 12 })),
+    );
+    const { promptTokens, reusedTokens } = (await run.result()).usage;
+    // All up to the edited word, which is within the third message, and nothing behind it.
+    const head = await engine.session().chat(edited.slice(0, 2), { maxTokens: 1 }).result();
+    expect(reusedTokens).toBeGreaterThan(head.usage.promptTokens - 4);
+    expect(reusedTokens).toBeLessThan(promptTokens - 8);
+  });
+
   it('a fork and a restored session go on as the first, bit for bit, and apart from it', async () => {
     const first = engine.session();
     const begun = await first.complete(tokens, { ...GREEDY, maxTokens: 9 }).result();
