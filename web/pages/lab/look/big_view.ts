@@ -25,6 +25,8 @@ export class BigView {
   #shown = new Int16Array();
   #colours: HeatColours | undefined;
   #row = 0;
+  /** Row that is framed; the text may follow later. */
+  #framed = 0;
   /** Column whose weight the keyboard reads. */
   #key = 0;
 
@@ -69,9 +71,17 @@ export class BigView {
     this.#press(row, true);
     this.#row = row;
     for (const key of this.#visible) this.#shade(key);
-    this.#marker.style.top = `${(100 * row) / Math.max(1, n)}%`;
-    this.#marker.style.height = `${100 / Math.max(1, n)}%`;
+    this.frame(row);
+    this.#marker.style.setProperty('--row-height', `${100 / Math.max(1, n)}%`);
     this.#marker.hidden = n === 0;
+  }
+
+  /** Frames the row in the map and leaves the text: cheap enough for every frame. */
+  frame(row: number): void {
+    this.#framed = row;
+    // A `top` would lay the page out anew.
+    const n = this.#map?.rows.length ?? 0;
+    this.#marker.style.transform = `translateY(${(100 * row) / Math.max(1, n)}%)`;
   }
 
   #shade(key: number): void {
@@ -139,7 +149,7 @@ export class BigView {
     const row = Math.floor(((event.clientY - box.top) / box.height) * n);
     const key = Math.floor(((event.clientX - box.left) / box.width) * n);
     if (row < 0 || row >= n) return;
-    if (row !== this.#row || isSettled) this.#choose(row, isSettled);
+    if (row !== this.#framed || isSettled) this.#choose(row, isSettled);
     this.#say(row, key);
   }
 

@@ -55,7 +55,8 @@ export function drawHeat(
     canvas.width = n;
     canvas.height = n;
   }
-  const context = canvas.getContext('2d');
+  // Written once and shown for long: dozens of canvases that the compositor asks for a new picture cost each frame.
+  const context = canvas.getContext('2d', { willReadFrequently: true });
   if (!context || n === 0) return;
   const image = context.createImageData(n, n);
   for (let i = 0; i < n; i++) {

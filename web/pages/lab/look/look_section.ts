@@ -20,6 +20,7 @@ import {
 import { circuitName, LookModel } from './look_model.js';
 import { mapFigure } from './map_picture.js';
 import { MapsView } from './maps_view.js';
+import { PointedRow } from './pointed_row.js';
 import { RowView } from './row_view.js';
 import { SurveyView } from './survey_view.js';
 
@@ -58,8 +59,10 @@ export class LookSection {
   /** Shown until a visitor chooses. */
   #first: HeadId = { layer: 0, head: 0 };
   #isNear = false;
-  /** The row to be shown with the next frame. */
-  #pointedAt: number | undefined;
+  readonly #pointed = new PointedRow(
+    (row) => this.#big.frame(row),
+    (row) => this.#show(row),
+  );
   #asked = 0;
   #writing: AbortController | undefined;
 
@@ -311,17 +314,11 @@ export class LookSection {
       this.#show(row);
       return;
     }
-    // Pointers move more often than screens are drawn: once a frame is enough.
-    if (this.#pointedAt === undefined) {
-      requestAnimationFrame(() => {
-        if (this.#pointedAt !== undefined) this.#show(this.#pointedAt);
-      });
-    }
-    this.#pointedAt = row;
+    this.#pointed.point(row, last + 1);
   }
 
   #show(row: number): void {
-    this.#pointedAt = undefined;
+    this.#pointed.end();
     this.#big.mark(row, this.#colours);
     this.#showRow(row);
   }
