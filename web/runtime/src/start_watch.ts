@@ -25,6 +25,7 @@ export class StartWatch {
   readonly #threads: number;
   readonly #giveUp: (error: HeadlightError) => void;
   #endTimer: (() => void) | undefined;
+  #isCompiled = false;
 
   constructor(threads: number, giveUp: (error: HeadlightError) => void) {
     this.#threads = threads;
@@ -32,6 +33,9 @@ export class StartWatch {
   }
 
   reached(step: StartStep): void {
+    // A module that is compiled at once says so first.
+    if (step === 'threads created' && this.#isCompiled) return;
+    this.#isCompiled ||= step === 'compiled';
     this.end();
     if (this.#threads === 1) return;
     const nWorkers = `${this.#threads - 1}`;
