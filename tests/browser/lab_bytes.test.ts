@@ -128,7 +128,7 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
     );
     await dropFile(tab, '../models/default-q8_0.gguf', 'cut.gguf', 1000);
     await until(tab, 'what is wrong with a cut file', patienceMs, () =>
-      /cut: .*(ends|cut|incomplete|truncated|short)/i.test(
+      /cut\.gguf .*(ends|incomplete|truncated|short).*The model before it stays in use/i.test(
         document.getElementById('toast')?.textContent ?? '',
       ),
     );
