@@ -1,7 +1,6 @@
 // A machine that sleeps and wakes (all processes of the browser stand still), a tab behind another one, a tab that the browser
 // freezes: what was under way goes on, no wait is taken for a fault, and the text is the same as without.
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type * as Headlight from 'headlight-wasm';
@@ -35,17 +34,6 @@ interface Page {
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The package with less patience for downloads than users have. */
-function impatientPackage(): BrokenPackage {
-  const broken = breakPackage((glue) => glue);
-  const worker = path.join(broken.folder, 'worker.js');
-  const text = readFileSync(worker, 'utf8');
-  const patience = 'stallMs: 3e4';
-  if (!text.includes(patience)) throw new Error(`worker.js does not hold ${patience}`);
-  writeFileSync(worker, text.replace(patience, `stallMs: ${STALL_MS}`));
-  return broken;
-}
 
 /** Starts a load and does not wait for it. */
 const beginLoad = (tab: Tab, url: string, options: object) =>
@@ -106,7 +94,9 @@ describe.each(['chromium', 'firefox'] as const)('sleep and wake in %s', (engine)
 
   beforeAll(async () => {
     if (skip) return;
-    broken = impatientPackage();
+    broken = breakPackage((glue) => glue);
+    // Less patience for downloads than users have.
+    broken.changeWorker('stallMs: 3e4', `stallMs: ${STALL_MS}`);
     const mounts = {
       '/runtime/': broken.folder,
       '/models/': file('examples/models'),

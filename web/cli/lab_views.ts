@@ -2,7 +2,7 @@
 import process from 'node:process';
 import type { Engine } from 'headlight-wasm';
 import {
-  type AttentionTensor,
+  ATTENTION_TENSORS,
   type BlockTrace,
   ModelLab,
   type SurveyedHead,
@@ -61,35 +61,28 @@ function labelTable(heads: readonly SurveyedHead[]): string {
   ]);
 }
 
-const RANKED: readonly AttentionTensor[] = ['q', 'k', 'v', 'o'];
-
 /** Stable rank and singular values of W_Q, W_K, W_V and W_O of every layer. */
 async function rank(engine: Engine, _: Call, json: boolean): Promise<void> {
   const { original } = new ModelLab(engine);
   const layers = [];
+  const rows = [];
   for (const layer of original.layers.keys()) {
     const tensors: Record<string, { stableRank: number; singularValues: number[] }> = {};
-    for (const which of RANKED) {
+    const row = [String(layer)];
+    for (const which of ATTENTION_TENSORS) {
       const { stableRank, singularValues } = await original.spectrum(layer, which);
       tensors[which] = { stableRank, singularValues: Array.from(singularValues) };
+      row.push(`${stableRank.toFixed(1)} of ${singularValues.length}`);
     }
     layers.push({ layer, tensors });
+    rows.push(row);
   }
   if (json) {
     printJson({ layers });
     return;
   }
-  const rows = layers.map(({ layer, tensors }) => [
-    String(layer),
-    ...RANKED.map((which) => {
-      const { stableRank, singularValues } = tensors[which] ?? {
-        stableRank: 0,
-        singularValues: [],
-      };
-      return `${stableRank.toFixed(1)} of ${singularValues.length}`;
-    }),
-  ]);
-  process.stdout.write(alignedTable([['layer', 'W_Q', 'W_K', 'W_V', 'W_O'], ...rows]));
+  const titles = ATTENTION_TENSORS.map((which) => `W_${which.toUpperCase()}`);
+  process.stdout.write(alignedTable([['layer', ...titles], ...rows]));
 }
 
 /** Every tensor of one block while it computes the prompt: shape, bytes, time. */

@@ -1,7 +1,6 @@
 // Downloads cut at random bytes, again and again, in real browsers: each goes on where it was cut, the file has the same hash in
 // the end and the server sends no byte twice. (A thousand more, and kills at each step of the store, are in tests/web/store.)
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { DownloadInfo, StoredModel } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -31,17 +30,6 @@ declare const soak: {
   killWorker(): void;
 };
 
-/** The package with short pauses before it asks again. */
-function hastyPackage(): BrokenPackage {
-  const broken = breakPackage((glue) => glue);
-  const worker = path.join(broken.folder, 'worker.js');
-  const text = readFileSync(worker, 'utf8');
-  const pause = 'backoffMs: 500';
-  if (!text.includes(pause)) throw new Error(`worker.js does not hold ${pause}`);
-  writeFileSync(worker, text.replace(pause, 'backoffMs: 5'));
-  return broken;
-}
-
 describe.each(['chromium', 'firefox'] as const)('cuts in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
@@ -52,7 +40,9 @@ describe.each(['chromium', 'firefox'] as const)('cuts in %s', (engine) => {
 
   beforeAll(async () => {
     if (skip) return;
-    broken = hastyPackage();
+    broken = breakPackage((glue) => glue);
+    // Short pauses before it asks again.
+    broken.changeWorker('backoffMs: 500', 'backoffMs: 5');
     const mounts = { '/runtime/': broken.folder, '/': file('tests/browser/fixtures/soak') };
     pages = await serve({ mounts, isolation: false });
     server = new FaultServer(pages.url);

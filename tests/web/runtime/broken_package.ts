@@ -8,6 +8,8 @@ const dist = fileURLToPath(new URL('../../../web/runtime/dist/', import.meta.url
 
 export interface BrokenPackage {
   folder: string;
+  /** Another number, say, in the worker itself: `from` must be in it. */
+  changeWorker(from: string, to: string): void;
   /** The next worker has this fault. */
   break(fault: (glue: string) => string): void;
   /** The next worker is whole. */
@@ -67,6 +69,12 @@ export function breakPackage(fault: (glue: string) => string): BrokenPackage {
   write(fault);
   return {
     folder,
+    changeWorker(from, to) {
+      const worker = path.join(folder, 'worker.js');
+      const text = readFileSync(worker, 'utf8');
+      if (!text.includes(from)) throw new Error(`worker.js does not hold ${from}`);
+      writeFileSync(worker, text.replace(from, to));
+    },
     break: write,
     mend: () => write((glue) => glue),
     remove: () => rmSync(folder, { recursive: true }),

@@ -1,5 +1,6 @@
 // Matrices on the page: one whose numbers can be pointed at, by mouse or by arrow keys (one tab stop a matrix), and one whose
 // numbers can be edited.
+import { arrowStep } from '../../shared/arrow_keys.js';
 import { el } from '../../shared/dom.js';
 import { type Matrix, shown } from './arithmetic.js';
 
@@ -85,13 +86,7 @@ export class MatrixView {
   }
 
   #move(event: KeyboardEvent, row: number, column: number): void {
-    const steps: Record<string, readonly [number, number]> = {
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-    };
-    const step = steps[event.key];
+    const step = arrowStep(event);
     const next = step && this.#cells[row + step[0]]?.[column + step[1]];
     if (!next) return;
     event.preventDefault();

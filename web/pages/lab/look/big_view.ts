@@ -1,5 +1,6 @@
 // One head enlarged: its map, and the text itself with every token shaded by the chosen row. Pointing at a token or at the
 // map chooses a row; so do the arrow keys, which on the map read single weights, too.
+import { arrowStep } from '../../shared/arrow_keys.js';
 import { el } from '../../shared/dom.js';
 import { drawHeat, type HeatColours, inkOn, mixed, shadeOf } from './heat.js';
 import { type HeadMap, type LookData, pieceLabel, pieceName } from './look_data.js';
@@ -155,13 +156,7 @@ export class BigView {
 
   /** Up and down to another token that looks, left and right along what it looks at. */
   #walkMap(event: KeyboardEvent): void {
-    const steps: Record<string, readonly [number, number]> = {
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-    };
-    const step = steps[event.key];
+    const step = arrowStep(event);
     const last = (this.#map?.rows.length ?? 0) - 1;
     if (step === undefined || last < 0) return;
     event.preventDefault();

@@ -15,6 +15,7 @@ import { binaryBytes } from '../bytes/units.js';
 import { exportBar, type FigureData } from '../figure.js';
 import { lineChart, lineLegend } from '../line_chart.js';
 import { StopButton } from '../stop_button.js';
+
 export class RunSection {
   #shape: ModelShape | undefined;
   #base: ModelShape | undefined;
