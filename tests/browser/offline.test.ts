@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { serviceWorkerFor } from '../../web/pages/offline_plugin.js';
 import { serve } from '../../web/serve.mjs';
+import { report } from '../soak/plan.js';
 import { isInstalled, openTab } from './support/browsers.js';
 import { ask, openChat, patienceMs } from './support/chat.js';
 import { reopened } from './support/puppeteer_tab.js';
@@ -111,6 +112,7 @@ describe.each(['chromium', 'firefox'] as const)('offline in %s', (engine) => {
     await until(tab, 'the lab', patienceMs, () => document.body.dataset.state === 'ready');
     await tab.open(`${url}bench/`);
     await until(tab, 'the bench page', patienceMs, () => document.body.dataset.state === 'idle');
+    report(`second visit without the server, ${engine}`, { runs: 3, faults: 1, lost: 0 });
   });
 
   it.skipIf(skip)(

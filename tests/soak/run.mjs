@@ -1,7 +1,7 @@
 // `npm run soak -- [--minutes N] [--seed N] [--json]`: the soak tests for a long time (20 minutes unless told), with the sum of
 // what they did: runs, faults injected, what was lost. Exit code 1 if anything was lost or a test failed. It needs what
 // `npm run build` makes.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
@@ -9,6 +9,15 @@ import { parseArgs } from 'node:util';
 import { exitCodeOf, inProject, projectDir } from '../../wasm/toolchain/run.mjs';
 
 const DEFAULT_MINUTES = 20;
+
+const FILES = [
+  'tests/soak',
+  'tests/web/runtime/abort.test.ts',
+  'tests/web/runtime/abort_load.test.ts',
+  'tests/web/runtime/preflight.test.ts',
+  'tests/web/store/stored_source.test.ts',
+  'tests/browser/offline.test.ts',
+];
 
 const { values } = parseArgs({
   options: {
@@ -23,6 +32,11 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
   console.error('usage: npm run soak -- [--minutes N] [--seed N] [--json]');
   process.exit(2);
 }
+const needed = ['web/runtime/dist/wasm/headlight-simd-threads.wasm', 'build/pages/index.html'];
+if (!needed.every((file) => existsSync(inProject(file)))) {
+  console.error('the package or its pages are not built: run `npm run build` first');
+  process.exit(2);
+}
 
 const folder = mkdtempSync(path.join(tmpdir(), 'headlight-soak-'));
 const file = path.join(folder, 'figures');
@@ -33,13 +47,13 @@ const code = await exitCodeOf(
   'node',
   [
     inProject('node_modules/vitest/vitest.mjs'),
-    ...['run', '--root', projectDir, '--project', 'web', '--project', 'browser', 'tests/soak'],
-    ...['tests/web/runtime/abort.test.ts', 'tests/web/runtime/abort_load.test.ts'],
+    ...['run', '--root', projectDir, '--project', 'web', '--project', 'browser'],
+    ...FILES,
     // One after another: memory and latencies are measured.
     '--no-file-parallelism',
   ],
   {
-    quiet: values.json,
+    toStderr: values.json,
     env: {
       HEADLIGHT_SOAK_MINUTES: String(minutes),
       HEADLIGHT_SEED: String(seed),

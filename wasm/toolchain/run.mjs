@@ -39,16 +39,17 @@ export function isOnPath(command) {
 /**
  * Runs a program in the project's folder and resolves to its exit code.
  * options.quiet: keep the output back unless the program fails.
+ * options.toStderr: its output goes to standard error; standard output is for the caller's own.
  * options.onLine: sees each line of standard output, which is printed all the same.
  */
 export function exitCodeOf(command, args, options = {}) {
-  const { quiet = false, onLine, env = {} } = options;
+  const { quiet = false, toStderr = false, onLine, env = {} } = options;
   return new Promise((resolve, reject) => {
     const piped = quiet || onLine !== undefined;
     const child = spawn(command, args, {
       cwd: projectDir,
       env: { ...process.env, ...env },
-      stdio: piped ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
+      stdio: piped ? ['ignore', 'pipe', 'pipe'] : ['ignore', toStderr ? 2 : 'inherit', 'inherit'],
     });
     const kept = [];
     if (piped) {

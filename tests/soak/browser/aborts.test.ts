@@ -9,7 +9,7 @@ import { serve } from '../../../web/serve.mjs';
 import { isInstalled, openTab } from '../../browser/support/browsers.js';
 import { patienceMs } from '../../browser/support/chat.js';
 import { type Tab, until } from '../../browser/support/tab.js';
-import { coreShare, LATE_MS, latenciesOf, MIDDLE } from '../../web/runtime/abort_latency.js';
+import { coreShare, LATE_MS, latenciesOf, MIDDLE, msOf } from '../../web/runtime/abort_latency.js';
 import { randomModel } from '../../web/runtime/random_model.js';
 import { FaultServer } from '../../web/store/fault_server.js';
 import { randomSource } from '../../web/text/vocabularies.js';
@@ -79,13 +79,15 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
   });
 
   /** Prints what was measured; the answer is whether it was late on a core of its own. */
-  function isLate(what: string, found: number[], more: object = {}): boolean {
-    const { runs, p50, p99, max } = latenciesOf(found);
+  function isLate(what: string, found: number[], more = { lost: 0 }): boolean {
+    const latencies = latenciesOf(found);
+    const { runs, p50 } = latencies;
     const share = coreShare();
     const late = p50 * share > LATE_MS;
-    const ms = `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)} ms`;
-    const figures = { runs, faults: runs, lost: late ? 1 : 0, ms, coreShare: share.toFixed(2) };
-    report(`abort, ${what}, ${engine}`, { ...figures, ...more });
+    report(`abort, ${what}, ${engine}`, {
+      ...{ ...more, runs, faults: runs, lost: more.lost + (late ? 1 : 0) },
+      ...{ ...msOf(latencies), coreShare: share.toFixed(2) },
+    });
     return late;
   }
 
@@ -147,19 +149,19 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
     { timeout },
     async (name, served, fault) => {
       const more = MODULES[0][1];
-      const name64 = `/stops-${name.replaceAll(' ', '-')}.gguf`;
+      const at = `/stops-${name.replaceAll(' ', '-')}.gguf`;
       const found: number[] = [];
       const freed: number[] = [];
       let resumed = 0;
       let lost = 0;
-      const from = { url: server.serve(name64, { ...served, bytes }), asFile: false };
+      const from = { url: server.serve(at, { ...served, bytes }), asFile: false };
       await tab.run((at) => abortPage.chooseSource(at), from);
       const before = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
       for (let i = 0; i < RUNS; i++) {
         await tab.run((at) => abortPage.chooseSource(at), from);
         const afterBytes = Math.floor(bytes.length * (0.1 + pick(80) / 100));
         const faults = fault === 'stall' ? [{ kind: 'stall', afterBytes } as const] : [];
-        server.serve(name64, { ...served, bytes }, ...faults);
+        server.serve(at, { ...served, bytes }, ...faults);
         // A stalled download says nothing more, and a browser may hold its last bytes back: some time after those before.
         const share = (afterBytes / bytes.length) * 0.8;
         const stop = {
@@ -172,21 +174,20 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
         if (seenMs === undefined || freeMs === undefined) continue;
         found.push(seenMs);
         freed.push(freeMs);
-        const sentBytes = server.sentBytes(name64);
+        const sentBytes = server.sentBytes(at);
         const again = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
         const { fromStoreBytes, fromNetworkBytes, kept } = again.download ?? {};
         const isRight =
           again.tokens === before.tokens &&
           kept === true &&
           fromStoreBytes === partBytes &&
-          server.sentBytes(name64) - sentBytes === fromNetworkBytes &&
+          server.sentBytes(at) - sentBytes === fromNetworkBytes &&
           fromNetworkBytes === bytes.length - (partBytes ?? 0);
         if (!isRight) lost += 1;
         if ((partBytes ?? 0) > 0) resumed += 1;
       }
-      const free = latenciesOf(freed);
-      const givenBack = `p50 ${free.p50.toFixed(1)}, max ${free.max.toFixed(1)} ms`;
-      expect(isLate(`download from ${name}`, found, { givenBack, resumed, lost })).toBe(false);
+      const freeAfter = { ...msOf(latenciesOf(freed), 'storeFree_'), resumed, lost };
+      expect(isLate(`download from ${name}`, found, freeAfter)).toBe(false);
       expect(lost).toBe(0);
       // A fast download may be stopped before the first record of it; a stalled one waits beside its record.
       if (fault === 'stall') expect(resumed).toBeGreaterThan(0);

@@ -40,6 +40,16 @@ export function latenciesOf(all: readonly number[]): Latencies {
   return { runs: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 };
 }
 
+/** Rounded, as `report` prints them. */
+export function msOf({ p50, p99, max }: Latencies, prefix = ''): Record<string, number> {
+  const rounded = (ms: number) => Math.round(ms * 10) / 10;
+  return {
+    [`${prefix}p50Ms`]: rounded(p50),
+    [`${prefix}p99Ms`]: rounded(p99),
+    [`${prefix}maxMs`]: rounded(max),
+  };
+}
+
 /** The part of a core that this process gets at the moment: other work makes every answer late. (0, 1] */
 export function coreShare(): number {
   const used = process.cpuUsage();
@@ -53,6 +63,8 @@ export interface AbortPlan {
   engine: Headlight.Engine;
   /** Of each run: other tokens each time, so that nothing is reused. */
   promptTokens: number;
+  /** Stops are at a random share of the prompt below this; (0, 1]. */
+  below: number;
   runs: number;
   /** A whole number below its argument. */
   pick(n: number): number;
@@ -63,7 +75,7 @@ export async function abortsInPrefill(plan: AbortPlan): Promise<number[]> {
   const found: number[] = [];
   for (let i = 0; i < plan.runs; i++) {
     const prompt = Array.from({ length: plan.promptTokens }, () => 3 + plan.pick(250));
-    const share = plan.pick(90) / 100;
+    const share = (plan.pick(100) / 100) * plan.below;
     const run = plan.engine.complete(prompt, { maxTokens: 1 });
     const reached = new Promise<void>((resolve) =>
       run.onPrefill(
@@ -73,7 +85,7 @@ export async function abortsInPrefill(plan: AbortPlan): Promise<number[]> {
     await Promise.race([reached, run.result()]);
     // Not always right behind a message of the worker's.
     await new Promise((resolve) => setTimeout(resolve, plan.pick(30)));
-    found.push(await stop(run));
+    found.push(...(await stop(run)));
   }
   return found;
 }
@@ -85,15 +97,15 @@ export async function abortsInDecode(plan: AbortPlan): Promise<number[]> {
     const run = plan.engine.complete([3 + plan.pick(250), 7], { ignoreEndOfGeneration: true });
     const chunks = run[Symbol.asyncIterator]();
     for (let left = 1 + plan.pick(4); left > 0; left--) await chunks.next();
-    found.push(await stop(run));
+    found.push(...(await stop(run)));
   }
   return found;
 }
 
-async function stop(run: Headlight.Run): Promise<number> {
+/** Nothing where the run was done before. */
+async function stop(run: Headlight.Run): Promise<number[]> {
   const start = performance.now();
   run.abort();
   const { finishReason } = await run.result();
-  if (finishReason !== 'aborted') return 0;
-  return performance.now() - start;
+  return finishReason === 'aborted' ? [performance.now() - start] : [];
 }

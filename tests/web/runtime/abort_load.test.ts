@@ -7,7 +7,7 @@ import { isLong, report, SEED } from '../../soak/plan.js';
 import { headlight } from '../built_package.js';
 import { FaultServer } from '../store/fault_server.js';
 import { randomSource } from '../text/vocabularies.js';
-import { coreShare, LATE_MS, latenciesOf, MIDDLE } from './abort_latency.js';
+import { coreShare, LATE_MS, latenciesOf, MIDDLE, msOf } from './abort_latency.js';
 import { randomModel } from './random_model.js';
 
 const { Engine } = headlight;
@@ -96,12 +96,13 @@ describe('a load that is stopped', () => {
         if (i === RUNS / 2 - 1) rss = process.memoryUsage.rss();
       }
       const grownBytes = process.memoryUsage.rss() - rss;
-      const { runs, p50, p99, max } = latenciesOf(found);
+      const latencies = latenciesOf(found);
+      const { runs } = latencies;
       const share = coreShare();
-      const late = p50 * share > LATE_MS;
+      const late = latencies.p50 * share > LATE_MS;
       report(`abort, load from ${name}, Node`, {
         ...{ runs, faults: runs, lost: late ? 1 : 0, coreShare: share.toFixed(2), grownBytes },
-        ms: `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)} ms`,
+        ...msOf(latencies),
       });
       expect(late).toBe(false);
       expect(runs).toBeGreaterThan(RUNS / 3);

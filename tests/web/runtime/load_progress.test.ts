@@ -1,5 +1,5 @@
 // The one progress of a load over several files.
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LoadProgress } from '../../../web/runtime/src/types.js';
 import { ProgressCounter } from '../../../web/runtime/src/worker/load_progress.js';
 
@@ -43,5 +43,37 @@ describe('progress', () => {
     progress.bytes(0, 250, 'weights');
     progress.end(0, 250);
     expect(last()).toEqual({ phase: 'weights', loadedBytes: 100, totalBytes: 100 });
+  });
+});
+
+describe('progress in time', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('of a burst is told a little later, once, also where nothing follows', () => {
+    const { progress, seen, last } = counter(1);
+    progress.begin(0, 100);
+    progress.bytes(0, 1, 'weights');
+    for (let bytes = 2; bytes <= 50; bytes++) progress.bytes(0, bytes, 'weights');
+    expect(last()).toMatchObject({ loadedBytes: 1 });
+    const nSeen = seen.length;
+    vi.advanceTimersByTime(1000);
+    expect(last()).toMatchObject({ loadedBytes: 50 });
+    expect(seen).toHaveLength(nSeen + 1);
+  });
+
+  it('ends with the load', () => {
+    const { progress, seen } = counter(1);
+    progress.begin(0, 100);
+    progress.bytes(0, 1, 'weights');
+    progress.bytes(0, 2, 'weights');
+    const nSeen = seen.length;
+    progress.close();
+    vi.advanceTimersByTime(1000);
+    expect(seen).toHaveLength(nSeen);
   });
 });

@@ -53,9 +53,9 @@ async function loadOnce(
 ): Promise<LoadedParts> {
   const loader = unwrap(context.runtime.createLoader());
   const reports: FileReports[] = [];
+  const progress = new ProgressCounter(sources.length, context.onProgress);
   let prefetch: Prefetch | undefined;
   try {
-    const progress = new ProgressCounter(sources.length, context.onProgress);
     const ahead: PrefetchHooks = {
       onBytes: (index, received, totalBytes) => progress.ahead(index, received, totalBytes),
     };
@@ -90,6 +90,7 @@ async function loadOnce(
     };
   } finally {
     await prefetch?.end();
+    progress.close();
     loader.delete();
   }
 }
@@ -200,8 +201,8 @@ async function inspectOnce(
   look: (loader: Loader) => void,
 ): Promise<ModelPlan> {
   const loader = unwrap(context.runtime.createLoader());
+  const progress = new ProgressCounter(sources.length, context.onProgress);
   try {
-    const progress = new ProgressCounter(sources.length, context.onProgress);
     let fileBytes = 0;
     for (let i = 0; i < sources.length; i++) {
       if (i > 0) unwrap(loader.beginShard());
@@ -226,6 +227,7 @@ async function inspectOnce(
     const { weightsBytes, ...model } = unwrap(loader.modelInfo());
     return { model, fileBytes, weightsBytes, ...unwrap(loader.planSession(session)) };
   } finally {
+    progress.close();
     loader.delete();
   }
 }

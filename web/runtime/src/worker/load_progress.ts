@@ -10,11 +10,15 @@ interface FileProgress {
 /** People do not see more steps than this. */
 const PROGRESS_INTERVAL_MS = 100;
 
-/** Reports not too often, and never less than before. */
+/**
+ * Reports not too often, and never less than before. What comes between two reports is told when the time for the next has
+ * come, also where nothing follows it: a download that stalls shows all that had come.
+ */
 export class ProgressCounter {
   readonly #report: (progress: LoadProgress) => void;
   readonly #files: FileProgress[];
   #lastMs = 0;
+  #later: ReturnType<typeof setTimeout> | undefined;
   #phase: LoadProgress['phase'] = 'header';
 
   constructor(nFiles: number, report: (progress: LoadProgress) => void) {
@@ -60,6 +64,11 @@ export class ProgressCounter {
     this.#reportNow();
   }
 
+  /** Says nothing from here on. */
+  close(): void {
+    clearTimeout(this.#later);
+  }
+
   #file(index: number): FileProgress {
     return this.#files[index] as FileProgress;
   }
@@ -70,10 +79,14 @@ export class ProgressCounter {
   }
 
   #reportSometimes(): void {
-    if (performance.now() - this.#lastMs >= PROGRESS_INTERVAL_MS) this.#reportNow();
+    const leftMs = this.#lastMs + PROGRESS_INTERVAL_MS - performance.now();
+    if (leftMs <= 0) this.#reportNow();
+    else this.#later ??= setTimeout(() => this.#reportNow(), leftMs);
   }
 
   #reportNow(): void {
+    clearTimeout(this.#later);
+    this.#later = undefined;
     this.#lastMs = performance.now();
     let totalBytes: number | undefined = 0;
     for (const file of this.#files) {
