@@ -9,7 +9,7 @@ import { isLong, repeat, report, SEED, timeFor } from './plan.js';
 const model = fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url));
 const { Engine } = headlight;
 
-const SHARE = 0.15;
+const SHARE = 0.08;
 const LEAST = isLong ? 2000 : 150;
 /** By then everything has been compiled and has grown to what it needs. */
 const WARM = LEAST / 5;

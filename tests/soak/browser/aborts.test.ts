@@ -9,13 +9,15 @@ import { serve } from '../../../web/serve.mjs';
 import { isInstalled, openTab } from '../../browser/support/browsers.js';
 import { patienceMs } from '../../browser/support/chat.js';
 import { type Tab, until } from '../../browser/support/tab.js';
-import { coreShare, LATE_MS, latenciesOf, MIDDLE, msOf } from '../../web/runtime/abort_latency.js';
+import { areLate, coreShare, latenciesOf, MIDDLE, msOf } from '../../web/runtime/abort_latency.js';
 import { randomModel } from '../../web/runtime/random_model.js';
 import { FaultServer } from '../../web/store/fault_server.js';
 import { randomSource } from '../../web/text/vocabularies.js';
-import { isLong, report, SEED } from '../plan.js';
+import { isLong, repeat, report, SEED } from '../plan.js';
 
-const RUNS = isLong ? 60 : 4;
+/** Of each test. */
+const SHARES = { run: 0.025, load: 0.007, download: 0.02 };
+const LEAST = isLong ? 25 : 4;
 const PROMPT_TOKENS = 2000;
 const file = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
 
@@ -81,9 +83,9 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
   /** Prints what was measured; the answer is whether it was late on a core of its own. */
   function isLate(what: string, found: number[], more = { lost: 0 }): boolean {
     const latencies = latenciesOf(found);
-    const { runs, p50 } = latencies;
+    const { runs } = latencies;
     const share = coreShare();
-    const late = p50 * share > LATE_MS;
+    const late = areLate(latencies, share);
     report(`abort, ${what}, ${engine}`, {
       ...{ ...more, runs, faults: runs, lost: more.lost + (late ? 1 : 0) },
       ...{ ...msOf(latencies), coreShare: share.toFixed(2) },
@@ -102,13 +104,13 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
       expect(runtime.module).toBe(name);
       const prefill: number[] = [];
       const decode: number[] = [];
-      for (let i = 0; i < RUNS; i++) {
+      await repeat(SHARES.run, LEAST, async () => {
         const plan = { seed: pick(1e6), nTokens: PROMPT_TOKENS, share: pick(90) / 100 };
         const stop = { ...plan, waitMs: pick(30) };
         prefill.push(...(await tab.run((how) => abortPage.prefill(how), stop)));
         const token = { seed: pick(250), nTokens: 1 + pick(4) };
         decode.push(...(await tab.run((how) => abortPage.decode(how), token)));
-      }
+      });
       const late = [isLate(`prefill, ${name}`, prefill), isLate(`decode, ${name}`, decode)];
       expect(late).toEqual([false, false]);
       expect(await tab.run(() => abortPage.isAsBefore())).toBe(true);
@@ -125,7 +127,7 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
       const whole = { store: false, more };
       const before = await tab.run((how) => abortPage.wholeLoad(how), whole);
       const found: number[] = [];
-      for (let i = 0; i < RUNS; i++) {
+      await repeat(SHARES.load, LEAST, async (i) => {
         // Half of them anywhere, half while weights are packed.
         const isPacking = i % 2 === 0;
         const stop = {
@@ -134,7 +136,7 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
           waitMs: isPacking ? 0 : pick(Math.ceil(before.ms)),
         };
         found.push(...(await tab.run((how) => abortPage.stopLoad(how), stop)).slice(0, 1));
-      }
+      });
       expect(isLate(`load from a file, ${name}`, found)).toBe(false);
       const after = await tab.run((how) => abortPage.wholeLoad(how), whole);
       expect([after.tokens, after.workers]).toEqual([before.tokens, 0]);
@@ -149,19 +151,19 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
     { timeout },
     async (name, served, fault) => {
       const more = MODULES[0][1];
-      const at = `/stops-${name.replaceAll(' ', '-')}.gguf`;
+      const address = `/stops-${name.replaceAll(' ', '-')}.gguf`;
       const found: number[] = [];
       const freed: number[] = [];
       let resumed = 0;
       let lost = 0;
-      const from = { url: server.serve(at, { ...served, bytes }), asFile: false };
+      const from = { url: server.serve(address, { ...served, bytes }), asFile: false };
       await tab.run((at) => abortPage.chooseSource(at), from);
       const before = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
-      for (let i = 0; i < RUNS; i++) {
+      await repeat(SHARES.download, LEAST, async () => {
         await tab.run((at) => abortPage.chooseSource(at), from);
         const afterBytes = Math.floor(bytes.length * (0.1 + pick(80) / 100));
         const faults = fault === 'stall' ? [{ kind: 'stall', afterBytes } as const] : [];
-        server.serve(at, { ...served, bytes }, ...faults);
+        server.serve(address, { ...served, bytes }, ...faults);
         // A stalled download says nothing more, and a browser may hold its last bytes back: some time after those before.
         const share = (afterBytes / bytes.length) * 0.8;
         const stop = {
@@ -171,21 +173,21 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
           more,
         };
         const [seenMs, freeMs, partBytes] = await tab.run((how) => abortPage.stopLoad(how), stop);
-        if (seenMs === undefined || freeMs === undefined) continue;
+        if (seenMs === undefined || freeMs === undefined) return;
         found.push(seenMs);
         freed.push(freeMs);
-        const sentBytes = server.sentBytes(at);
+        const sentBytes = server.sentBytes(address);
         const again = await tab.run((how) => abortPage.wholeLoad(how), { store: true, more });
         const { fromStoreBytes, fromNetworkBytes, kept } = again.download ?? {};
         const isRight =
           again.tokens === before.tokens &&
           kept === true &&
           fromStoreBytes === partBytes &&
-          server.sentBytes(at) - sentBytes === fromNetworkBytes &&
+          server.sentBytes(address) - sentBytes === fromNetworkBytes &&
           fromNetworkBytes === bytes.length - (partBytes ?? 0);
         if (!isRight) lost += 1;
         if ((partBytes ?? 0) > 0) resumed += 1;
-      }
+      });
       const freeAfter = { ...msOf(latenciesOf(freed), 'storeFree_'), resumed, lost };
       expect(isLate(`download from ${name}`, found, freeAfter)).toBe(false);
       expect(lost).toBe(0);

@@ -3,16 +3,17 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelSource } from '../../../web/runtime/src/types.js';
-import { isLong, report, SEED } from '../../soak/plan.js';
+import { isLong, repeat, report, SEED } from '../../soak/plan.js';
 import { headlight } from '../built_package.js';
 import { FaultServer } from '../store/fault_server.js';
 import { randomSource } from '../text/vocabularies.js';
-import { coreShare, LATE_MS, latenciesOf, MIDDLE, msOf } from './abort_latency.js';
+import { areLate, coreShare, latenciesOf, MIDDLE, msOf } from './abort_latency.js';
 import { randomModel } from './random_model.js';
 
 const { Engine } = headlight;
 
-const RUNS = isLong ? 100 : 10;
+const SHARE = 0.012;
+const LEAST = isLong ? 20 : 10;
 const OPTIONS = { module: 'simd', threads: 1, nCtx: 512 } as const;
 /** Weights, tokenizer and module of one load that nobody has ended. */
 const ONE_LOAD_BYTES = 30e6;
@@ -87,27 +88,27 @@ describe('a load that is stopped', () => {
       const before = await answer(fault === 'stall' ? path : source());
       const found: number[] = [];
       let rss = 0;
-      for (let i = 0; i < RUNS; i++) {
+      const wanted = await repeat(SHARE, LEAST, async (i) => {
         // Half of them anywhere, from the start of the worker on; half while weights are packed.
         const isPacking = i % 2 === 0;
         const share = isPacking ? (1 + pick(fault === 'stall' ? 45 : 95)) / 100 : 0;
         const ms = await stopped(source(), share, isPacking ? pick(5) : pick(before.ms));
         if (ms !== undefined) found.push(ms);
-        if (i === RUNS / 2 - 1) rss = process.memoryUsage.rss();
-      }
+        if (i === LEAST / 2 - 1) rss = process.memoryUsage.rss();
+      });
       const grownBytes = process.memoryUsage.rss() - rss;
       const latencies = latenciesOf(found);
       const { runs } = latencies;
       const share = coreShare();
-      const late = latencies.p50 * share > LATE_MS;
+      const late = areLate(latencies, share);
       report(`abort, load from ${name}, Node`, {
         ...{ runs, faults: runs, lost: late ? 1 : 0, coreShare: share.toFixed(2), grownBytes },
         ...msOf(latencies),
       });
       expect(late).toBe(false);
-      expect(runs).toBeGreaterThan(RUNS / 3);
-      // Of as many loads as half of them.
-      expect(grownBytes).toBeLessThan((ONE_LOAD_BYTES * RUNS) / 4);
+      expect(runs).toBeGreaterThan(wanted / 3);
+      // Fewer than those that came after the first few.
+      expect(grownBytes).toBeLessThan((ONE_LOAD_BYTES * LEAST) / 4);
       expect((await answer(fault === 'stall' ? path : source())).tokens).toEqual(before.tokens);
     },
   );

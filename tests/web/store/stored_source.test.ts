@@ -162,6 +162,25 @@ describe('a download that was cut', () => {
     expect(server.seen(path)[1]?.range).toBe('bytes=30000-');
   });
 
+  it('stalls: what had come is recorded, also when the worker is killed then', async () => {
+    const path = newPath();
+    const url = server.serve(path, { bytes: FILE }, { kind: 'stall', afterBytes: 30_000 });
+    const disk = new MemoryDisk();
+    const abort = new AbortController();
+    const loading = take(url, {
+      place: disk.place(),
+      signal: abort.signal,
+      checkpoints: { bytes: 1 << 20, ms: 50 },
+    });
+    const left = expect(loading).rejects.toMatchObject({ code: 'Aborted' });
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    // As it is now, before anything is closed.
+    const survivor = disk.afterKill(() => 0);
+    abort.abort();
+    await left;
+    expect((await take(url, { place: survivor.place() })).report.fromStoreBytes).toBe(30_000);
+  });
+
   it('never answers: a NetworkError after few tries that says so', async () => {
     const path = newPath();
     const silence = Array.from({ length: 9 }, () => ({ kind: 'silence' }) as const);
@@ -321,65 +340,5 @@ describe('an expected hash', () => {
     const expectedSha256 = sha256Of(FILE);
     expectBytes((await take(url, { place: disk.place(), expectedSha256 })).bytes, FILE);
     expectBytes((await kept(disk, url))?.bytes, FILE);
-  });
-});
-
-describe('answers that are no file', () => {
-  it.each([
-    [403, /answered 403.*refuses access/],
-    [404, /answered 404.*check the address/],
-    [410, /answered 410/],
-  ])('%i: a NetworkError at once', async (status, message) => {
-    const path = newPath();
-    const url = server.serve(path, { bytes: FILE }, { kind: 'status', status });
-    const disk = new MemoryDisk();
-    await expect(take(url, { place: disk.place() })).rejects.toMatchObject({
-      code: 'Network',
-      message: expect.stringMatching(message),
-      details: { url, status },
-    });
-    expect(server.seen(path)).toHaveLength(1);
-    expect(disk.openHandles).toBe(0);
-  });
-
-  it.each([500, 503, 429])('%i: asked again until it passes', async (status) => {
-    const faults = Array.from({ length: 4 }, () => ({ kind: 'status', status }) as const);
-    const url = server.serve(newPath(), { bytes: FILE }, ...faults);
-    expectBytes((await take(url, { place: new MemoryDisk().place() })).bytes, FILE);
-  });
-
-  it('500 for ever: a NetworkError with the status after the last try', async () => {
-    const path = newPath();
-    const faults = Array.from({ length: 9 }, () => ({ kind: 'status', status: 500 }) as const);
-    const url = server.serve(path, { bytes: FILE }, ...faults);
-    await expect(take(url)).rejects.toMatchObject({ code: 'Network', details: { status: 500 } });
-    expect(server.seen(path)).toHaveLength(6);
-  });
-
-  it('dropped connections: asked again', async () => {
-    const url = server.serve(newPath(), { bytes: FILE }, { kind: 'drop' }, { kind: 'drop' });
-    expectBytes((await take(url)).bytes, FILE);
-  });
-
-  it('a web page is passed on to be named, and not kept', async () => {
-    const url = server.serve(newPath(), { bytes: FILE }, { kind: 'html' });
-    const disk = new MemoryDisk();
-    const { bytes, report } = await take(url, { place: disk.place() });
-    expect(new TextDecoder().decode(bytes)).toMatch(/^<!doctype/);
-    expect(report.kept).toBe(false);
-    expect(disk.files.size).toBe(0);
-    // The next try gets the file.
-    expectBytes((await take(url, { place: disk.place() })).bytes, FILE);
-  });
-
-  it('a length that is too large: never taken for whole', async () => {
-    const faults = Array.from(
-      { length: 30 },
-      () => ({ kind: 'length', announced: 150_000 }) as const,
-    );
-    const url = server.serve(newPath(), { bytes: FILE }, ...faults);
-    const disk = new MemoryDisk();
-    await expect(take(url, { place: disk.place() })).rejects.toMatchObject({ code: 'Network' });
-    expect(await kept(disk, url)).toBeUndefined();
   });
 });

@@ -47,7 +47,7 @@ export async function removeEntry(place: StorePlace, key: string): Promise<void>
   await place.remove(dataName(key));
 }
 
-/** Between two records: what a kill costs at most. */
+/** Between two records, whether or not more bytes come: what a kill costs at most. */
 export interface CheckpointInterval {
   bytes: number;
   ms: number;
@@ -63,6 +63,7 @@ export class PartWriter {
   #record: StoreRecord;
   #written = 0;
   #lastMs = 0;
+  #later: ReturnType<typeof setTimeout> | undefined;
 
   static async open(
     place: StorePlace,
@@ -137,6 +138,21 @@ export class PartWriter {
       this.#written - this.#record.bytes >= this.#interval.bytes ||
       performance.now() - this.#lastMs >= this.#interval.ms;
     if (isDue) this.checkpoint();
+    else this.#checkpointLater();
+  }
+
+  /** A download that stalls appends no more: what had come is safe all the same. */
+  #checkpointLater(): void {
+    const { ms } = this.#interval;
+    if (ms === Number.POSITIVE_INFINITY) return;
+    this.#later ??= setTimeout(() => {
+      try {
+        this.checkpoint();
+      } catch {
+        // The next record meets the same fault, or finds it gone.
+        this.#later = undefined;
+      }
+    }, ms);
   }
 
   /** What was written so far survives a kill from here on. */
@@ -154,11 +170,14 @@ export class PartWriter {
   }
 
   close(): void {
+    clearTimeout(this.#later);
     this.#records.close();
     this.#data.close();
   }
 
   #save(record: StoreRecord): boolean {
+    clearTimeout(this.#later);
+    this.#later = undefined;
     this.#lastMs = performance.now();
     if (!this.#records.write(record)) return false;
     this.#record = record;
