@@ -14,6 +14,15 @@
 namespace headlight::wasm {
 namespace {
 
+// A few nanoseconds between two layers. The page's thread gets the flag's own few bytes and never
+// the WASM memory, which it would keep alive behind a worker that has ended.
+// clang-format off
+EM_JS(int, headlight_stop_asked, (), {
+  const flag = Module['stopFlag'];
+  return flag !== undefined && Atomics.load(flag, 0) !== 0;
+});
+// clang-format on
+
 // Into a Uint8Array, which is no WASM memory: what is saved is never there twice.
 class ArraySink : public SavedSink {
  public:
@@ -60,6 +69,12 @@ val ModelObject::CreateSession(const val& options) const {
   return Guard([&] {
     return std::make_shared<SessionObject>(runtime_, model_, ReadSessionOptions(options));
   });
+}
+
+SessionObject::SessionObject(std::shared_ptr<RuntimeState> runtime,
+                             std::shared_ptr<const Model> model, const SessionOptions& options)
+    : runtime_(std::move(runtime)), session_(std::move(model), options, runtime_->pool) {
+  session_.set_stop_asked([] { return headlight_stop_asked() != 0; });
 }
 
 val SessionObject::Begin(const val& tokens, const val& options) {
@@ -148,8 +163,7 @@ EMSCRIPTEN_BINDINGS(headlight_session) {
 #endif
       .function("history", &SessionObject::History)
       .function("stats", &SessionObject::Stats)
-      .function("plan", &SessionObject::Plan)
-      .function("cancelFlagAddress", &SessionObject::CancelFlagAddress);
+      .function("plan", &SessionObject::Plan);
 }
 
 }  // namespace headlight::wasm

@@ -256,8 +256,6 @@ export interface Session extends Deletable {
   history(): Uint32Array;
   stats(): RunStatsWire;
   plan(): SessionPlanWire;
-  /** Byte address of a 32-bit flag; another thread stores 1 there to stop advance() after the current step. */
-  cancelFlagAddress(): number;
 }
 
 export interface AttendSpecWire {
@@ -290,8 +288,9 @@ export interface AttendSpecWire {
 }
 
 export interface HeadlightModule {
+  /** [1]: read between layers by what computes in a session; another thread stores 1 there to stop it. */
+  stopFlag?: Int32Array | undefined;
   HEAPU8: Uint8Array;
-  HEAP32: Int32Array;
   probe(): ProbeInfo;
   /** Current size of the WASM memory. */
   wasmBytes(): number;

@@ -108,8 +108,7 @@ class ModelObject {
 class SessionObject {
  public:
   SessionObject(std::shared_ptr<RuntimeState> runtime, std::shared_ptr<const Model> model,
-                const SessionOptions& options)
-      : runtime_(std::move(runtime)), session_(std::move(model), options, runtime_->pool) {}
+                const SessionOptions& options);
   val Begin(const val& tokens, const val& options);
   val Advance(double budget_ms);
   void Cancel() { session_.Cancel(); }
@@ -124,7 +123,6 @@ class SessionObject {
   val History() const;
   val Stats() const;
   val Plan() const;
-  size_t CancelFlagAddress() { return reinterpret_cast<size_t>(&session_.cancel_flag()); }
 
  private:
   std::shared_ptr<RuntimeState> runtime_;  // before session_: the pool outlives it

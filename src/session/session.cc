@@ -103,7 +103,7 @@ struct Session::Impl {
   std::optional<ForwardRun> forward;
   FinishReason finish = FinishReason::kNone;  // of the last run
   RunStats stats;
-  std::atomic<uint32_t> cancel{0};
+  std::function<bool()> stop_asked = [] { return false; };
 
   StepPace pace;
   // The chunk that the decoder is at; its rows count as live when it is done.
@@ -149,7 +149,6 @@ void Session::Impl::Restart(const Prompt& prompt, std::unique_ptr<ForwardCapture
   CutTo(prompt.n_reused);
   if (eviction.policy == EvictionPolicy::kSnapKv) cache.ClearMass();
   capture = std::move(prompt_capture);
-  cancel.store(0);
   stats = {};
   stats.n_prompt = prompt.tokens.size();
   stats.n_prompt_reused = prompt.n_reused;
@@ -261,7 +260,7 @@ AdvanceResult Session::Advance(double budget_ms) {
     bool chunk_done = false;
     try {
       do {
-        if (s.cancel.exchange(0) != 0) {
+        if (s.stop_asked()) {
           s.EndRun(FinishReason::kAborted);
           break;
         }
@@ -373,7 +372,7 @@ std::optional<Session::Forward> Session::AdvanceForward(double budget_ms) {
   Impl& s = *impl_;
   const Stopwatch stopwatch;
   do {
-    if (!s.forward.has_value() || s.cancel.exchange(0) != 0) {
+    if (!s.forward.has_value() || s.stop_asked()) {
       s.EndRun(FinishReason::kAborted);
       throw Error(ErrorCode::kAborted, "the computation of logits was cancelled");
     }
@@ -389,7 +388,9 @@ std::optional<Session::Forward> Session::AdvanceForward(double budget_ms) {
   return result;
 }
 
-std::atomic<uint32_t>& Session::cancel_flag() { return impl_->cancel; }
+void Session::set_stop_asked(std::function<bool()> stop_asked) {
+  impl_->stop_asked = std::move(stop_asked);
+}
 const std::vector<uint32_t>& Session::history() const { return impl_->history; }
 const RunStats& Session::stats() const { return impl_->stats; }
 const SessionPlan& Session::plan() const { return impl_->plan; }

@@ -2,13 +2,13 @@
 // Advance(budget), which works in small steps so that the caller's thread can cancel, report
 // progress and serve others in between. A sequence gives the same numbers bit for bit however it
 // came to be computed: at once or token by token, from the start or on top of what the cache holds.
-// Tokens only, no text. One thread at a time; only cancel_flag() may be touched by another.
+// Tokens only, no text. One thread at a time.
 #ifndef HEADLIGHT_SESSION_SESSION_H_
 #define HEADLIGHT_SESSION_SESSION_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -158,9 +158,9 @@ class Session {
                     const CaptureRequest* capture);
   std::optional<Forward> AdvanceForward(double budget_ms = std::numeric_limits<double>::infinity());
 
-  // Set to nonzero by another thread to end the run after the current step (shared memory builds);
-  // Advance then reports kAborted and clears it.
-  std::atomic<uint32_t>& cancel_flag();
+  // Asked before each step, between two layers, on the thread that computes: true ends the run, and
+  // Advance reports kAborted. For stops by another thread.
+  void set_stop_asked(std::function<bool()> stop_asked);
 
   // Tokens whose rows are in the cache, plus the last sampled one, whose row is not. A stop token
   // that ended a run is not part of it. While a prompt is being computed: what of it is done.

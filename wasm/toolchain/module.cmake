@@ -29,7 +29,7 @@ function(headlight_module target suffix)
   # -Os here is about Binaryen's inlining across functions: 11 kB less, the same speed of the kernels.
   target_link_options(${target} PRIVATE -Os -lembind
     -sMODULARIZE=1 -sEXPORT_ES6=1 -sDYNAMIC_EXECUTION=0 -sFILESYSTEM=0 -sWASM_BIGINT=1
-    -sEXPORTED_RUNTIME_METHODS=HEAPU8,HEAP32
+    -sEXPORTED_RUNTIME_METHODS=HEAPU8
     # Grown once, to the size computed from the model's header: exact steps instead of 20 % more.
     -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sMEMORY_GROWTH_LINEAR_STEP=1MB
     # The default of 64 KiB is overrun without a sign.

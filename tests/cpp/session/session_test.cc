@@ -235,11 +235,13 @@ TEST_CASE("session: a cancelled run leaves what was done in the cache and the se
       CAPTURE(n_calls);
       ThreadPool pool(1);
       Session session(test.model, SmallSessionOptions(), pool);
+      bool is_stopped = false;
+      session.set_stop_asked([&] { return is_stopped; });
       session.Begin(prompt, Greedy(6));
       for (int i = 0; i < n_calls; ++i) session.Advance(0.0);
       const std::vector<uint32_t> history = session.history();
       if (by_flag) {
-        session.cancel_flag().store(1);
+        is_stopped = true;
       } else {
         session.Cancel();
       }
@@ -247,8 +249,8 @@ TEST_CASE("session: a cancelled run leaves what was done in the cache and the se
       CHECK(result.done);
       CHECK(result.finish == FinishReason::kAborted);
       CHECK(result.tokens.empty());
-      CHECK(session.cancel_flag().load() == 0);
       CHECK(session.history() == history);
+      is_stopped = false;
       // What was done of the prompt is not done again, and the tokens are the same.
       session.Begin(prompt, Greedy(6));
       CHECK(session.stats().n_prompt_reused == std::min<size_t>(history.size(), 19));
@@ -259,15 +261,18 @@ TEST_CASE("session: a cancelled run leaves what was done in the cache and the se
   }
 }
 
-TEST_CASE("session: Begin clears a cancel flag that came too late for the run before") {
+TEST_CASE("session: a stop is asked for before each step, and is seen within a call") {
   const TestModel test = SmallSessionModel();
+  const std::vector<uint32_t> prompt = RandomTokens(20, 97, 7);
   ThreadPool pool(1);
   Session session(test.model, SmallSessionOptions(), pool);
-  session.cancel_flag().store(1);
-  session.Begin(RandomTokens(5, 97, 1), Greedy(2));
+  size_t n_asked = 0;
+  session.set_stop_asked([&] { return ++n_asked > 5; });
+  session.Begin(prompt, Greedy(6));
   std::vector<SampledToken> tokens;
   Finish(session, 1e9, tokens);
-  CHECK(tokens.size() == 2);
+  CHECK(n_asked == 6);
+  CHECK(session.Advance(1e9).finish == FinishReason::kAborted);
 }
 
 TEST_CASE("session: Advance without a run reports how the last one ended") {

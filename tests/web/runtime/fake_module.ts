@@ -103,7 +103,6 @@ const STAGES = {
 
 export class FakeModule implements HeadlightModule {
   HEAPU8 = new Uint8Array(1024);
-  HEAP32 = new Int32Array(this.HEAPU8.buffer);
   readonly log: FakeLog = { deleted: [], reserved: [], begun: [], options: [] };
   readonly script: FakeScript;
   constructor(fakeScript: FakeScript) {
@@ -386,9 +385,6 @@ export class FakeSession implements Session {
   }
   plan() {
     return plan(this.module.script, this.#options);
-  }
-  cancelFlagAddress(): number {
-    return 0;
   }
   delete(): void {
     this.module.log.deleted.push('session');

@@ -5,6 +5,7 @@ import type { AttendResult } from './attend_types.js';
 import type { WireError } from './errors.js';
 import type { LabCall, LabOps, LabProgress } from './lab/lab_protocol.js';
 import type { RopeCall, RopeResult } from './lab/positions.js';
+import type { StopFlag } from './stop_flag.js';
 import type { StoreMode } from './store/stored_source.js';
 import type {
   CacheType,
@@ -246,10 +247,8 @@ export type RequestEvent =
   | { type: 'lab'; id: number; progress: LabProgress }
   /** The half-open byte range of the given source of kind 'bytes'; answered by the note 'bytes'. */
   | { type: 'wantBytes'; id: number; source: number; start: number; end: number }
-  /**
-   * The run may be stopped through shared memory from now on: see cancel_gate.ts. Sent only where memory is shared.
-   */
-  | { type: 'gate'; id: number; flags: Int32Array; cancelIndex: number; gate: Int32Array };
+  /** The run may be stopped through shared memory from now on (stop_flag.ts); the note 'cancel' follows all the same. */
+  | { type: 'stopFlag'; id: number; flag: StopFlag };
 
 export type FromWorker =
   | { [T in RequestType]: { type: 'done'; id: number; value: Replies[T] } }[RequestType]

@@ -1,9 +1,9 @@
 // A generation under way as the user holds it: an async iterator over chunks, and a promise of the result. Either can be
 // used alone. It buffers what has arrived; it decides nothing about the generation itself.
-import { type Gate, stopThrough } from './cancel_gate.js';
 import type { Connection } from './connection.js';
 import { asHeadlightError, BadOptionError, type HeadlightError } from './errors.js';
 import type { RequestEvent, Requests } from './protocol.js';
+import { raise, type StopFlag } from './stop_flag.js';
 import type { GenerateChunk, GenerateResult, PrefillProgress, Run } from './types.js';
 
 type Step = IteratorResult<GenerateChunk, undefined>;
@@ -21,7 +21,7 @@ export class RunHandle implements Run {
   readonly #chunks: GenerateChunk[] = [];
   readonly #waiters: Waiter[] = [];
   readonly #prefillListeners: ((progress: PrefillProgress) => void)[] = [];
-  #gate: Gate | undefined;
+  #stopFlag: StopFlag | undefined;
   #ended = false;
   #error: HeadlightError | undefined;
   #iterated = false;
@@ -55,7 +55,7 @@ export class RunHandle implements Run {
 
   abort(): void {
     if (this.#ended) return;
-    if (this.#gate !== undefined) stopThrough(this.#gate);
+    if (this.#stopFlag !== undefined) raise(this.#stopFlag);
     this.#connection.cancel(this.#id);
   }
 
@@ -103,8 +103,8 @@ export class RunHandle implements Run {
       else this.#chunks.push(event.chunk);
     } else if (event.type === 'prefill') {
       for (const listener of this.#prefillListeners) listener(event.progress);
-    } else if (event.type === 'gate') {
-      this.#gate = event;
+    } else if (event.type === 'stopFlag') {
+      this.#stopFlag = event.flag;
     }
   }
 

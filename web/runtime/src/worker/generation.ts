@@ -5,8 +5,8 @@ import type {
   SampledTokenWire,
   GenerateOptionsWire as WasmOptions,
 } from '../../../../wasm/headlight.js';
-import { closeGate, type Gate, lowerFlag, openGate } from '../cancel_gate.js';
 import type { GenerateOptionsWire, PromptWire, RequestEvent, Requests } from '../protocol.js';
+import { newStopFlag } from '../stop_flag.js';
 import { StopStringFilter } from '../text/stream.js';
 import type { FinishReason, GenerateChunk, GenerateResult, Timings } from '../types.js';
 import { contextFull, fitChat } from './chat_prompt.js';
@@ -23,8 +23,6 @@ export interface RunContext {
   signal: AbortSignal;
   emit(event: RequestEvent): void;
   nextTurn(): Promise<void>;
-  /** Resolves when the note 'cancel' for this request has arrived. */
-  cancelNote: Promise<void>;
 }
 
 interface Prompt {
@@ -45,16 +43,10 @@ export async function generate(
   const prompt = readPrompt(model, session, body.prompt, body.options);
   unwrap(session.wasm.begin(prompt.tokens, wasmOptions(body.options, model.text)));
   const run = new Generation(model, session, body.options, prompt, context);
-  const gate = sharedGate(model, session);
-  if (gate !== undefined) context.emit({ type: 'gate', id: context.id, ...gate });
   try {
     return await run.toEnd();
   } finally {
     if (!run.ended) session.wasm.cancel();
-    if (gate !== undefined && closeGate(gate)) {
-      await context.cancelNote;
-      lowerFlag(gate);
-    }
   }
 }
 
@@ -69,16 +61,6 @@ export function neverStarted(nCtx: number, seed: number): GenerateResult {
     timings: { prefillMs: 0, prefillTokensPerSecond: 0, decodeMs: 0, decodeTokensPerSecond: 0 },
     droppedMessages: 0,
   };
-}
-
-function sharedGate(model: ModelHost, session: SessionHost): Gate | undefined {
-  const { buffer } = model.module.HEAPU8;
-  if (typeof SharedArrayBuffer === 'undefined' || !(buffer instanceof SharedArrayBuffer))
-    return undefined;
-  return openGate(
-    new Int32Array(buffer),
-    session.wasm.cancelFlagAddress() / Int32Array.BYTES_PER_ELEMENT,
-  );
 }
 
 function readPrompt(
@@ -132,6 +114,7 @@ class Generation {
   readonly #filter: StopStringFilter;
   readonly #tokens: number[] = [];
   #text = '';
+  readonly #stopFlag = newStopFlag();
   #promptDone = -1;
 
   constructor(
@@ -151,9 +134,11 @@ class Generation {
   }
 
   async toEnd(): Promise<GenerateResult> {
+    if (this.#stopFlag !== undefined)
+      this.#context.emit({ type: 'stopFlag', id: this.#context.id, flag: this.#stopFlag });
     for (;;) {
       if (this.#context.signal.aborted) return this.#finish('aborted');
-      const step = unwrap(this.#session.wasm.advance(ADVANCE_BUDGET_MS));
+      const step = this.#advance();
       this.#reportPrefill(step);
       if (step.tokens.length > 0 || step.captures.length > 0) this.#take(step);
       if (this.#filter.stop !== undefined) return this.#finish('stop');
@@ -162,6 +147,16 @@ class Generation {
         return this.#finish(step.finish === 'none' ? 'aborted' : step.finish);
       }
       await this.#context.nextTurn();
+    }
+  }
+
+  #advance(): AdvanceResultWire {
+    const { module } = this.#model;
+    module.stopFlag = this.#stopFlag;
+    try {
+      return unwrap(this.#session.wasm.advance(ADVANCE_BUDGET_MS));
+    } finally {
+      module.stopFlag = undefined;
     }
   }
 

@@ -27,22 +27,8 @@ interface Job {
   id: number;
   /** Fires when the note 'cancel' has come, or when the session is closed. */
   abort: AbortController;
-  cancelNote: Deferred;
   /** Takes the next note 'bytes'. */
   takeBytes: ((bytes: Uint8Array) => void) | undefined;
-}
-
-interface Deferred {
-  promise: Promise<void>;
-  resolve(): void;
-}
-
-function deferred(): Deferred {
-  let resolve = () => {};
-  const promise = new Promise<void>((r) => {
-    resolve = r;
-  });
-  return { promise, resolve };
 }
 
 /** A header is small, and its download is left once it is there. A model that is stored needs no network. */
@@ -132,7 +118,6 @@ export class WorkerHost {
       return;
     }
     job?.abort.abort();
-    job?.cancelNote.resolve();
   }
 
   async #answer<K extends RequestType>({
@@ -147,7 +132,6 @@ export class WorkerHost {
     const job: Job = {
       id,
       abort: new AbortController(),
-      cancelNote: deferred(),
       takeBytes: undefined,
     };
     this.#jobs.set(id, job);
@@ -250,7 +234,6 @@ export class WorkerHost {
       emit: (event) =>
         this.#env.post(event, event.type === 'chunk' ? buffersOf(event.chunk.capture) : []),
       nextTurn: () => this.#env.nextTurn(),
-      cancelNote: job.cancelNote.promise,
     };
   }
 
