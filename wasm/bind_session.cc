@@ -1,5 +1,6 @@
 // Model and Session: generation in small steps, and logits without generation.
 #include <emscripten/bind.h>
+#include <emscripten/em_js.h>
 
 #include <optional>
 #include <span>

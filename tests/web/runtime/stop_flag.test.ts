@@ -40,10 +40,7 @@ it('is all the shared memory that the page is given', async () => {
     if (event === 'message') given.push(sharedBytes(args[0]));
     return emit.call(this, event as never, ...(args as never[]));
   });
-  const engine = await headlight.Engine.load(model, {
-    module: 'simd-threads' as never,
-    threads: 2,
-  });
+  const engine = await headlight.Engine.load(model, { module: 'simd', threads: 2 });
   const session = engine.session();
   await session.complete([1, 5, 9], { maxTokens: 3 }).result();
   await engine.restore(await session.save());
