@@ -1,16 +1,13 @@
 // The bench page in real browsers: a run measures, proves its answer and can be copied; it stops when told, takes a dropped
 // file, says what is wrong with a broken one, and complains nowhere.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { knownSha256 } from '../../web/pages/bench/known_answer.js';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { dropFile, patienceMs } from './support/chat.js';
 import { expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const modelUrl = '../models/default-q8_0.gguf';
 
 function stateIs(tab: Tab, state: string): Promise<void> {
@@ -33,25 +30,21 @@ describe.each(settings)('bench page, $title', ({ engine, isolation }) => {
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    tab = await openTab(engine);
-    await tab.open(`${server.url}bench/`);
+    site = await builtPages(engine, isolation);
+    tab = site.tab;
+    await tab.open(`${site.url}bench/`);
     await stateIs(tab, 'idle');
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test(`a run that is stopped measures nothing and leaves a page that works${why}`, async () => {

@@ -4,13 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { answerFinished, ask, dropFile, openChat, patienceMs, send } from './support/chat.js';
 import { expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const makeModelPath = fileURLToPath(new URL('../bench/make_model.mjs', import.meta.url));
 const modelUrl = 'models/default-q8_0.gguf';
 
@@ -44,24 +43,20 @@ describe.each(settings)('chat page, $title', ({ engine, isolation }) => {
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/slow/': makeSlowModel(), '/': pages }, isolation });
-    tab = await openTab(engine);
-    await openChat(tab, server.url);
+    site = await builtPages(engine, isolation, { '/slow/': makeSlowModel() });
+    tab = site.tab;
+    await openChat(tab, site.url);
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test(`the default model loads by itself and recalls a fact of the conversation${why}`, async () => {

@@ -1,15 +1,14 @@
 // Models by address on the chat page: kept in the browser, loaded again without their server, gone on with, deleted.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
 import { randomModel, SMALL } from '../web/runtime/random_model.js';
-import { FaultServer } from '../web/store/fault_server.js';
-import { isInstalled, openTab } from './support/browsers.js';
+import type { FaultServer } from '../web/store/fault_server.js';
+import { isInstalled } from './support/browsers.js';
 import { ask, openChat, patienceMs } from './support/chat.js';
+import { type FaultySite, faultyBuiltPages } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const MODEL = new Uint8Array(
   readFileSync(fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', import.meta.url))),
 );
@@ -55,24 +54,17 @@ describe.each(['chromium', 'firefox', 'webkit'] as const)(
     const why = skip ? ` (needs ${engine}: npm run setup)` : '';
     // WebKitGTK has no file system for pages.
     const hasStore = engine !== 'webkit';
-    let site: Awaited<ReturnType<typeof serve>>;
+    let site: FaultySite;
     let server: FaultServer;
     let tab: Tab;
 
     beforeAll(async () => {
       if (skip) return;
-      if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-      site = await serve({ mounts: { '/': pages }, isolation: false });
-      server = new FaultServer(site.url);
-      await server.start();
-      tab = await openTab(engine);
+      site = await faultyBuiltPages(engine);
+      ({ server, tab } = site);
       await openChat(tab, server.url);
     });
-    afterAll(async () => {
-      await tab?.close();
-      await server?.stop();
-      await site?.close();
-    });
+    afterAll(() => site?.close());
 
     it.skipIf(skip)(`a model loads from its address and answers${why}`, async () => {
       await loadFrom(tab, server.serve(PATH, { bytes: MODEL, pieceBytes: 65_536, pauseMs: 4 }));

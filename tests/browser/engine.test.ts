@@ -4,10 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Engine } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
-import { patienceMs } from './support/chat.js';
-import { type Tab, until } from './support/tab.js';
+import { isInstalled, settings } from './support/browsers.js';
+import { fixture, openFixture, type Site } from './support/site.js';
+import type { Tab } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const golden = JSON.parse(readFileSync(file('tests/golden/default_model.json'), 'utf8')) as {
@@ -47,7 +46,7 @@ describe.each(settings)('engine, $title', ({ engine, isolation }) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   // WebKitGTK has no relaxed SIMD; without isolation there are no threads.
   const here = modules.filter(
     ({ module, threads }) =>
@@ -57,24 +56,13 @@ describe.each(settings)('engine, $title', ({ engine, isolation }) => {
   beforeAll(async () => {
     if (skip) return;
     const shared = existsSync(sharedModels) ? { '/shared/': sharedModels } : {};
-    server = await serve({
-      mounts: {
-        '/runtime/': file('web/runtime/dist'),
-        '/models/': file('examples/models'),
-        ...shared,
-        '/': file('tests/browser/fixtures/engine'),
-      },
-      isolation,
-    });
-    tab = await openTab(engine);
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    const more = { '/models/': file('examples/models'), ...shared };
+    site = await fixture(engine, 'engine', { isolation, more });
+    tab = site.tab;
+    await openFixture(tab, site.url);
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   it.skipIf(skip).each(here)(
     `default model, $module, $threads thread(s): the known greedy ids${why}`,

@@ -3,10 +3,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Engine } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
 import {
   agreement,
   type CacheType,
@@ -17,11 +15,9 @@ import {
   maxLogDifference,
 } from '../families/agreement.js';
 import { makeFamily } from '../families/make_family.mjs';
-import { isInstalled, openTab } from './support/browsers.js';
-import { patienceMs } from './support/chat.js';
-import { type Tab, until } from './support/tab.js';
-
-const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+import { isInstalled } from './support/browsers.js';
+import { fixture, openFixture, type Site } from './support/site.js';
+import type { Tab } from './support/tab.js';
 
 /** The logits after each of the token lists, from one engine of the relaxed module. */
 function logitsOf(tab: Tab, url: string, cache: CacheType, lists: number[][]): Promise<number[][]> {
@@ -49,25 +45,18 @@ const why = skip ? ' (needs chromium: npm run setup)' : '';
 describe.skipIf(skip)(`families in the relaxed module${why}`, () => {
   const models = mkdtempSync(join(tmpdir(), 'headlight-families-'));
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   beforeAll(async () => {
     for (const name of familyNames) writeFileSync(join(models, `${name}.gguf`), makeFamily(name));
-    server = await serve({
-      mounts: {
-        '/runtime/': file('web/runtime/dist'),
-        '/models/': models,
-        '/': file('tests/browser/fixtures/engine'),
-      },
-    });
-    tab = await openTab('chromium');
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    const options = { isolation: true, more: { '/models/': models } };
+    site = await fixture('chromium', 'engine', options);
+    tab = site.tab;
+    await openFixture(tab, site.url);
   });
 
   afterAll(async () => {
-    await tab?.close();
-    await server?.close();
+    await site?.close();
     rmSync(models, { recursive: true });
   });
 

@@ -3,11 +3,10 @@
 import { fileURLToPath } from 'node:url';
 import type * as Headlight from 'headlight-wasm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
 import { type BrokenPackage, breakPackage, FAULTS } from '../web/runtime/broken_package.js';
-import { isInstalled, openTab } from './support/browsers.js';
-import { patienceMs } from './support/chat.js';
-import { type Tab, until } from './support/tab.js';
+import { isInstalled } from './support/browsers.js';
+import { fixture, openFixture, type Site } from './support/site.js';
+import type { Tab } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const MODEL = '/models/default-q8_0.gguf';
@@ -75,28 +74,22 @@ describe.each(['chromium', 'firefox'] as const)('faults in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   let broken: BrokenPackage;
 
   beforeAll(async () => {
     if (skip) return;
     broken = breakPackage((glue) => glue);
-    const mounts = {
-      '/runtime/': broken.folder,
-      '/models/': file('examples/models'),
-      '/': file('tests/browser/fixtures/engine'),
-    };
-    server = await serve({ mounts });
-    tab = await openTab(engine);
+    const more = { '/models/': file('examples/models') };
+    site = await fixture(engine, 'engine', { isolation: true, runtime: broken.folder, more });
+    tab = site.tab;
   });
   beforeEach(async () => {
     if (skip) return;
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    await openFixture(tab, site.url);
   });
   afterAll(async () => {
-    await tab?.close();
-    await server?.close();
+    await site?.close();
     broken?.remove();
   });
 

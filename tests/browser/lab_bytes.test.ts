@@ -1,15 +1,12 @@
 // The lab's section "Bytes" as a visitor uses it: chooses layouts, types, slides, hovers, shares the address, saves figures.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { dropFile, patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation || engine === 'webkit');
 
 describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
@@ -17,26 +14,22 @@ describe.each(here)('lab, bytes, $title', ({ engine, isolation }) => {
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   let url = '';
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    url = `${server.url}lab/`;
-    tab = await openTab(engine);
+    site = await builtPages(engine, isolation);
+    url = `${site.url}lab/`;
+    tab = site.tab;
     await openLab(tab, url);
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test(`the first table stands there, ours beside the printed figures${why}`, async () => {

@@ -1,16 +1,13 @@
 // A file that is no model, dropped on the lab page: the page says why in the error's own words, and every section goes on
 // with the model before it.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { dropFile, patienceMs } from './support/chat.js';
 import { openLab, showsText, texts } from './support/lab.js';
 import { expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation && engine !== 'webkit');
 /** Models are loaded and run. */
 const longMs = 60_000;
@@ -22,7 +19,7 @@ describe.each(here)('lab, files that are no models, $title', ({ engine, isolatio
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   let modelUrl = '';
 
   const show = (id: string) =>
@@ -65,25 +62,21 @@ describe.each(here)('lab, files that are no models, $title', ({ engine, isolatio
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    modelUrl = `${server.url}models/default-q8_0.gguf`;
-    tab = await openTab(engine);
-    await openLab(tab, `${server.url}lab/`);
+    site = await builtPages(engine, isolation);
+    modelUrl = `${site.url}models/default-q8_0.gguf`;
+    tab = site.tab;
+    await openLab(tab, `${site.url}lab/`);
     await show('look');
     await mapsReady();
     for (const id of ['phases', 'change', 'ranks']) await show(id);
     await experimentsReady();
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test.each([
@@ -106,7 +99,7 @@ describe.each(here)('lab, files that are no models, $title', ({ engine, isolatio
       says: 'half.gguf has 1500000 bytes, but the tensors that its header lists need ',
     },
   ])(`$name is refused and nothing is given up${why}`, async ({ name, nBytes, page, says }) => {
-    await dropFile(tab, `${server.url}${page}`, name, nBytes);
+    await dropFile(tab, `${site.url}${page}`, name, nBytes);
     await shows('#model-status', says);
     for (const place of ['model-status', 'toast']) {
       const text = await textOf(tab, place);

@@ -1,16 +1,13 @@
 // The lab's section "One head by hand" as a visitor uses it: points at numbers, edits them, slides, steps through tiles, shares
 // the address. What is read are the kernels' numbers.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, readsText, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation || engine === 'webkit');
 
 function matrix(tab: Tab, name: string): Promise<string[]> {
@@ -22,26 +19,22 @@ describe.each(here)('lab, one head by hand, $title', ({ engine, isolation }) => 
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   const shows = (selector: string, wanted: string) => showsText(tab, selector, wanted);
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    tab = await openTab(engine);
-    await openLab(tab, `${server.url}lab/`);
+    site = await builtPages(engine, isolation);
+    tab = site.tab;
+    await openLab(tab, `${site.url}lab/`);
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test(`the article's matrices, step by step${why}`, async () => {

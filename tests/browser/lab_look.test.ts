@@ -1,16 +1,13 @@
 // The lab's section "Where a token looks" as a visitor uses it: a text, all heads, one enlarged, pointing, keys, comparing,
 // writing on, labels, the induction circuit, sharing and saving.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation || engine === 'webkit');
 
 /** Labelling runs the model several times. */
@@ -21,11 +18,11 @@ describe.each(here)('lab, where a token looks, $title', ({ engine, isolation }) 
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   /** Comes to the section, and waits for its maps. */
   async function openLook(search = ''): Promise<void> {
-    await openLab(tab, `${server.url}lab/${search}`);
+    await openLab(tab, `${site.url}lab/${search}`);
     await tab.run(() => document.querySelector('#look')?.scrollIntoView());
     await ready();
   }
@@ -54,17 +51,13 @@ describe.each(here)('lab, where a token looks, $title', ({ engine, isolation }) 
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    tab = await openTab(engine);
+    site = await builtPages(engine, isolation);
+    tab = site.tab;
     await openLook();
   });
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
   afterEach(async () => {
-    if (!skip) await expectQuiet(tab, server.url);
+    if (!skip) await expectQuiet(tab, site.url);
   });
 
   test(`every head of the default model is there, and a token row is shown${why}`, async () => {

@@ -1,16 +1,13 @@
 // The lab's sections on the loaded model as a visitor uses them: prunes heads and reads what it costs, looks through a block,
 // compares stable ranks, runs a layout as a whole model.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation && engine !== 'webkit');
 /** Measuring runs the model for some seconds, on a slow machine for many. */
 const measuringMs = 120_000;
@@ -20,7 +17,7 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   let url = '';
 
   const show = (id: string) =>
@@ -28,21 +25,17 @@ describe.each(here)('lab, the loaded model, $title', ({ engine, isolation }) => 
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    url = `${server.url}lab/`;
-    tab = await openTab(engine);
+    site = await builtPages(engine, isolation);
+    url = `${site.url}lab/`;
+    tab = site.tab;
     await openLab(tab, url);
   });
 
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
 
   afterEach(async () => {
     if (skip) return;
-    await expectQuiet(tab, server.url);
+    await expectQuiet(tab, site.url);
   });
 
   test(`one token through a block: shapes, bytes and times beside the article’s${why}`, async () => {

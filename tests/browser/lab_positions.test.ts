@@ -1,15 +1,12 @@
 // The lab's section "Positions" as a visitor uses it: chooses schemes, slides, types, takes examples, shares the address.
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { isInstalled, openTab, settings } from './support/browsers.js';
+import { isInstalled, settings } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { addressWith, exported, openLab, showsText, texts } from './support/lab.js';
 import { expectFitsPhones, expectQuiet } from './support/page_checks.js';
+import { builtPages, type Site } from './support/site.js';
 import { type Tab, textOf, until } from './support/tab.js';
 
-const pages = fileURLToPath(new URL('../../build/pages', import.meta.url));
 const here = settings.filter(({ isolation, engine }) => isolation || engine === 'webkit');
 
 describe.each(here)('lab, positions, $title', ({ engine, isolation }) => {
@@ -17,7 +14,7 @@ describe.each(here)('lab, positions, $title', ({ engine, isolation }) => {
   const test = skip ? it.skip : it;
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   let tab: Tab;
-  let server: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
 
   const facts = (wanted: string) => showsText(tab, '#pos-facts', wanted);
   const press = (selector: string, label: string) =>
@@ -32,17 +29,13 @@ describe.each(here)('lab, positions, $title', ({ engine, isolation }) => {
 
   beforeAll(async () => {
     if (skip) return;
-    if (!existsSync(pages)) throw new Error('the pages are not built: run `npm run build`');
-    server = await serve({ mounts: { '/': pages }, isolation });
-    tab = await openTab(engine);
-    await openLab(tab, `${server.url}lab/`);
+    site = await builtPages(engine, isolation);
+    tab = site.tab;
+    await openLab(tab, `${site.url}lab/`);
   });
-  afterAll(async () => {
-    await tab?.close();
-    await server?.close();
-  });
+  afterAll(() => site?.close());
   afterEach(async () => {
-    if (!skip) await expectQuiet(tab, server.url);
+    if (!skip) await expectQuiet(tab, site.url);
   });
 
   test(`the schemes stand there with what the kernels measure of each${why}`, async () => {

@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { CDPSession } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { FaultServer } from '../web/store/fault_server.js';
+import type { FaultServer } from '../web/store/fault_server.js';
 import { sha256Of } from '../web/store/loading.js';
-import { isInstalled, openTab } from './support/browsers.js';
+import { isInstalled } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { devtools } from './support/puppeteer_tab.js';
+import { type FaultySite, faultyFixture, openFixture } from './support/site.js';
 import { list, load, type StorePage } from './support/store_page.js';
-import { type Tab, until } from './support/tab.js';
+import type { Tab } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
@@ -23,7 +23,7 @@ declare const storePage: StorePage;
 describe('a quota that is short, in Chromium', () => {
   const skip = !isInstalled('chromium');
   const why = skip ? ' (needs chromium: npm run setup)' : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let tab: Tab;
   let tools: CDPSession;
@@ -32,14 +32,8 @@ describe('a quota that is short, in Chromium', () => {
 
   beforeAll(async () => {
     if (skip) return;
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/': file('tests/browser/fixtures/store'),
-    };
-    pages = await serve({ mounts, isolation: false });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab('chromium');
+    site = await faultyFixture('chromium', 'store');
+    ({ server, tab } = site);
     tools = await devtools(tab);
     await openPage();
     expected = (await load(tab, server.serve(newPath(), { bytes: MODEL }))).tokens;
@@ -50,15 +44,9 @@ describe('a quota that is short, in Chromium', () => {
     await tab.run(() => storePage.store.clear());
   });
   afterEach(() => (skip ? undefined : setQuota(undefined)));
-  afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
-  });
+  afterAll(() => site?.close());
 
-  async function openPage(): Promise<void> {
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
-  }
+  const openPage = () => openFixture(tab, site.url);
   const newPath = () => `/model-${nPaths++}.gguf`;
 
   /** undefined: what the browser gives by itself. */

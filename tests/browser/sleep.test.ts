@@ -5,15 +5,15 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type * as Headlight from 'headlight-wasm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
 import { type BrokenPackage, breakPackage } from '../web/runtime/broken_package.js';
-import { FaultServer } from '../web/store/fault_server.js';
+import type { FaultServer } from '../web/store/fault_server.js';
 import { sha256Of } from '../web/store/loading.js';
-import { isInstalled, openTab } from './support/browsers.js';
+import { isInstalled } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { sleepFor } from './support/process_tree.js';
 import { devtools, hide, processId } from './support/puppeteer_tab.js';
-import { type Tab, until } from './support/tab.js';
+import { type FaultySite, faultyFixture, openFixture } from './support/site.js';
+import type { Tab } from './support/tab.js';
 
 const file = (at: string) => fileURLToPath(new URL(`../../${at}`, import.meta.url));
 const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
@@ -86,7 +86,7 @@ const nTokensOf = (tab: Tab) => tab.run(() => (globalThis as unknown as Page).nT
 describe.each(['chromium', 'firefox'] as const)('sleep and wake in %s', (engine) => {
   const skip = !isInstalled(engine) || process.platform !== 'linux';
   const why = skip ? ` (needs ${engine} on Linux: npm run setup)` : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let broken: BrokenPackage;
   let tab: Tab;
@@ -97,24 +97,17 @@ describe.each(['chromium', 'firefox'] as const)('sleep and wake in %s', (engine)
     broken = breakPackage((glue) => glue);
     // Less patience for downloads than users have.
     broken.changeWorker('stallMs: 3e4', `stallMs: ${STALL_MS}`);
-    const mounts = {
-      '/runtime/': broken.folder,
-      '/models/': file('examples/models'),
-      '/': file('tests/browser/fixtures/engine'),
-    };
-    pages = await serve({ mounts });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab(engine);
+    const more = { '/models/': file('examples/models') };
+    const options = { isolation: true, runtime: broken.folder, more };
+    site = await faultyFixture(engine, 'engine', options);
+    ({ server, tab } = site);
   });
   beforeEach(async () => {
     if (skip) return;
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    await openFixture(tab, site.url);
   });
   afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
+    await site?.close();
     broken?.remove();
   });
 

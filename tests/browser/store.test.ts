@@ -3,15 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
 import { splitGguf } from '../web/gguf_edit.js';
 import { FaultServer, type Served } from '../web/store/fault_server.js';
 import { sha256Of } from '../web/store/loading.js';
 import { randomSource } from '../web/text/vocabularies.js';
-import { isInstalled, openTab } from './support/browsers.js';
+import { isInstalled } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
+import { type FaultySite, faultyFixture, openFixture } from './support/site.js';
 import { begin, list, load, look, type StorePage } from './support/store_page.js';
-import { type Tab, until } from './support/tab.js';
+import type { Tab } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
@@ -26,7 +26,7 @@ declare const storePage: StorePage;
 describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let elsewhere: FaultServer;
   let tab: Tab;
@@ -34,15 +34,10 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
 
   beforeAll(async () => {
     if (skip) return;
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/': file('tests/browser/fixtures/store'),
-    };
-    pages = await serve({ mounts, isolation: false });
-    server = new FaultServer(pages.url);
+    site = await faultyFixture(engine, 'store');
+    ({ server, tab } = site);
     elsewhere = new FaultServer();
-    await Promise.all([server.start(), elsewhere.start()]);
-    tab = await openTab(engine);
+    await elsewhere.start();
   });
   beforeEach(async () => {
     if (skip) return;
@@ -50,14 +45,11 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
     await tab.run(() => storePage.store.clear());
   });
   afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), elsewhere?.stop(), pages?.close()]);
+    await site?.close();
+    await elsewhere?.stop();
   });
 
-  async function openPage(): Promise<void> {
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
-  }
+  const openPage = () => openFixture(tab, site.url);
   const newPath = () => `/model-${nPaths++}.gguf`;
   /** Slow enough that records are written on the way, and that a cut does not overtake the bytes before it. */
   const SLOW: Served = { bytes: MODEL, pieceBytes: 65_536, pauseMs: 20 };

@@ -3,14 +3,14 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { serve } from '../../web/serve.mjs';
-import { FaultServer, type Served } from '../web/store/fault_server.js';
+import type { FaultServer, Served } from '../web/store/fault_server.js';
 import { sha256Of } from '../web/store/loading.js';
-import { isInstalled, openTab } from './support/browsers.js';
+import { isInstalled } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { besides } from './support/puppeteer_tab.js';
+import { type FaultySite, faultyFixture, openFixture } from './support/site.js';
 import { begin, list, load, type StorePage } from './support/store_page.js';
-import { type EngineName, type Tab, until } from './support/tab.js';
+import type { EngineName, Tab } from './support/tab.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.gguf')));
@@ -23,36 +23,23 @@ declare const storePage: StorePage;
 describe.each<EngineName>(['chromium', 'firefox', 'webkit'])('tabs of %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let tab: Tab;
   let nPaths = 0;
 
   beforeAll(async () => {
     if (skip) return;
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/': file('tests/browser/fixtures/store'),
-    };
-    pages = await serve({ mounts, isolation: false });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab(engine);
+    site = await faultyFixture(engine, 'store');
+    ({ server, tab } = site);
   });
   beforeEach(async () => {
     if (skip) return;
-    await openPage(tab);
+    await openFixture(tab, site.url);
     await tab.run(() => storePage.store.clear());
   });
-  afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
-  });
+  afterAll(() => site?.close());
 
-  async function openPage(which: Tab): Promise<void> {
-    await which.open(server.url);
-    await until(which, 'the package', patienceMs, () => document.title === 'ready');
-  }
   const newPath = () => `/model-${nPaths++}.gguf`;
 
   if (engine === 'webkit') {
@@ -101,7 +88,7 @@ describe.each<EngineName>(['chromium', 'firefox', 'webkit'])('tabs of %s', (engi
     const path = newPath();
     const url = server.serve(path, SLOW);
     const other = await besides(tab);
-    await openPage(other.tab);
+    await openFixture(other.tab, site.url);
     const both = await Promise.all([load(tab, url), load(other.tab, url)]);
     await other.end();
     for (const { download, error } of both) {
@@ -118,7 +105,7 @@ describe.each<EngineName>(['chromium', 'firefox', 'webkit'])('tabs of %s', (engi
       const path = newPath();
       const url = server.serve(path, SLOW);
       const other = await besides(tab);
-      await openPage(other.tab);
+      await openFixture(other.tab, site.url);
       await begin(other.tab, url);
       await expect
         .poll(async () => (await list(tab))[0]?.bytes ?? 0, { timeout: patienceMs, interval: 50 })

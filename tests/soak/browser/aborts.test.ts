@@ -2,16 +2,14 @@
 // in loads from a file, from a fast server and from one that has stalled; and that everything is afterwards as before.
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { DownloadInfo, EngineInfo } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../../web/serve.mjs';
-import { isInstalled, openTab } from '../../browser/support/browsers.js';
-import { patienceMs } from '../../browser/support/chat.js';
-import { type Tab, until } from '../../browser/support/tab.js';
+import { isInstalled } from '../../browser/support/browsers.js';
+import { type FaultySite, faultyFixture, openFixture } from '../../browser/support/site.js';
+import type { Tab } from '../../browser/support/tab.js';
 import { areLate, coreShare, latenciesOf, MIDDLE, msOf } from '../../web/runtime/abort_latency.js';
 import { randomModel } from '../../web/runtime/random_model.js';
-import { FaultServer } from '../../web/store/fault_server.js';
+import type { FaultServer } from '../../web/store/fault_server.js';
 import { randomSource } from '../../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED } from '../plan.js';
 
@@ -19,7 +17,6 @@ import { isLong, repeat, report, SEED } from '../plan.js';
 const SHARES = { run: 0.025, load: 0.007, download: 0.02 };
 const LEAST = isLong ? 25 : 4;
 const PROMPT_TOKENS = 2000;
-const file = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
 
 interface WholeLoad {
   tokens: string;
@@ -51,7 +48,7 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   const pick = randomSource(SEED + (engine === 'chromium' ? 0 : 1000));
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let tab: Tab;
   let model: string;
@@ -61,23 +58,15 @@ describe.each(['chromium', 'firefox'] as const)('stops in %s', (engine) => {
     if (skip) return;
     model = await randomModel('stops', MIDDLE, 'q4_0');
     bytes = new Uint8Array(readFileSync(model));
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/models/': path.dirname(model),
-      '/': file('tests/browser/fixtures/abort'),
-    };
-    pages = await serve({ mounts });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab(engine);
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    const more = { '/models/': path.dirname(model) };
+    site = await faultyFixture(engine, 'abort', { isolation: true, more });
+    ({ server, tab } = site);
+    await openFixture(tab, site.url);
   });
   afterAll(async () => {
     if (skip) return;
     rmSync(model);
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
+    await site?.close();
   });
 
   /** Prints what was measured; the answer is whether it was late on a core of its own. */

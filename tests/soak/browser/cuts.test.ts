@@ -4,12 +4,11 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { DownloadInfo, StoredModel } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../../web/serve.mjs';
-import { isInstalled, openTab } from '../../browser/support/browsers.js';
-import { patienceMs } from '../../browser/support/chat.js';
-import { type Tab, until } from '../../browser/support/tab.js';
+import { isInstalled } from '../../browser/support/browsers.js';
+import { type FaultySite, faultyFixture, openFixture } from '../../browser/support/site.js';
+import type { Tab } from '../../browser/support/tab.js';
 import { type BrokenPackage, breakPackage } from '../../web/runtime/broken_package.js';
-import { FaultServer } from '../../web/store/fault_server.js';
+import type { FaultServer } from '../../web/store/fault_server.js';
 import { sha256Of } from '../../web/store/loading.js';
 import { randomSource } from '../../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED, timeFor } from '../plan.js';
@@ -33,7 +32,7 @@ declare const soak: {
 describe.each(['chromium', 'firefox'] as const)('cuts in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let broken: BrokenPackage;
   let tab: Tab;
@@ -43,17 +42,12 @@ describe.each(['chromium', 'firefox'] as const)('cuts in %s', (engine) => {
     broken = breakPackage((glue) => glue);
     // Short pauses before it asks again.
     broken.changeWorker('backoffMs: 500', 'backoffMs: 5');
-    const mounts = { '/runtime/': broken.folder, '/': file('tests/browser/fixtures/soak') };
-    pages = await serve({ mounts, isolation: false });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab(engine);
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    site = await faultyFixture(engine, 'soak', { runtime: broken.folder });
+    ({ server, tab } = site);
+    await openFixture(tab, site.url);
   });
   afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
+    await site?.close();
     broken?.remove();
   });
 

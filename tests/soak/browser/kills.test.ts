@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { DownloadInfo, StoredModel } from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../../web/serve.mjs';
-import { isInstalled, openTab } from '../../browser/support/browsers.js';
-import { patienceMs } from '../../browser/support/chat.js';
-import { type Tab, until } from '../../browser/support/tab.js';
-import { FaultServer, type Served } from '../../web/store/fault_server.js';
+import { isInstalled } from '../../browser/support/browsers.js';
+import { type FaultySite, faultyFixture, openFixture } from '../../browser/support/site.js';
+import type { Tab } from '../../browser/support/tab.js';
+import type { FaultServer, Served } from '../../web/store/fault_server.js';
 import { sha256Of } from '../../web/store/loading.js';
 import { randomSource } from '../../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED, timeFor } from '../plan.js';
@@ -40,31 +39,19 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 describe.each(['chromium', 'firefox'] as const)('kills in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: FaultySite;
   let server: FaultServer;
   let tab: Tab;
 
   beforeAll(async () => {
     if (skip) return;
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/': file('tests/browser/fixtures/soak'),
-    };
-    pages = await serve({ mounts, isolation: false });
-    server = new FaultServer(pages.url);
-    await server.start();
-    tab = await openTab(engine);
+    site = await faultyFixture(engine, 'soak');
+    ({ server, tab } = site);
     await openPage();
   });
-  afterAll(async () => {
-    await tab?.close();
-    await Promise.all([server?.stop(), pages?.close()]);
-  });
+  afterAll(() => site?.close());
 
-  async function openPage(): Promise<void> {
-    await tab.open(server.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
-  }
+  const openPage = () => openFixture(tab, site.url);
 
   /** Kills what does the work; afterwards there is a page with the package again. */
   async function kill(victim: 'page' | 'worker'): Promise<void> {

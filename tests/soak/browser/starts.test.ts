@@ -6,10 +6,9 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import type * as Headlight from 'headlight-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve } from '../../../web/serve.mjs';
-import { isInstalled, openTab } from '../../browser/support/browsers.js';
-import { patienceMs } from '../../browser/support/chat.js';
-import { type Tab, until } from '../../browser/support/tab.js';
+import { isInstalled } from '../../browser/support/browsers.js';
+import { fixture, openFixture, type Site } from '../../browser/support/site.js';
+import type { Tab } from '../../browser/support/tab.js';
 import { isLong, repeat, report, timeFor } from '../plan.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
@@ -44,27 +43,21 @@ describe.each(['chromium', 'firefox'] as const)('starts in %s', (engine) => {
   const skip = !isInstalled(engine);
   const why = skip ? ` (needs ${engine}: npm run setup)` : '';
   const burners: ChildProcess[] = [];
-  let pages: Awaited<ReturnType<typeof serve>>;
+  let site: Site;
   let tab: Tab;
 
   beforeAll(async () => {
     if (skip) return;
-    const mounts = {
-      '/runtime/': file('web/runtime/dist'),
-      '/models/': file('examples/models'),
-      '/': file('tests/browser/fixtures/engine'),
-    };
-    pages = await serve({ mounts });
-    tab = await openTab(engine);
-    await tab.open(pages.url);
-    await until(tab, 'the package', patienceMs, () => document.title === 'ready');
+    const more = { '/models/': file('examples/models') };
+    site = await fixture(engine, 'engine', { isolation: true, more });
+    tab = site.tab;
+    await openFixture(tab, site.url);
     for (const _ of os.cpus())
       burners.push(spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
   });
   afterAll(async () => {
     for (const burner of burners) burner.kill('SIGKILL');
-    await tab?.close();
-    await pages?.close();
+    await site?.close();
   });
 
   it.skipIf(skip)(
