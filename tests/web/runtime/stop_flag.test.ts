@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, it, vi } from 'vitest';
 import { newStopFlag, raise } from '../../../web/runtime/src/stop_flag.js';
-import { headlight } from '../built_package.js';
+import { headlight, headlightLab } from '../built_package.js';
 
 const model = fileURLToPath(new URL('../../../examples/models/default-q8_0.gguf', import.meta.url));
 
@@ -42,9 +42,15 @@ it('is all the shared memory that the page is given', async () => {
   });
   const engine = await headlight.Engine.load(model, { module: 'simd', threads: 2 });
   const session = engine.session();
-  await session.complete([1, 5, 9], { maxTokens: 3 }).result();
+  const capture = { headOutputs: true, residualNorms: true, logitLens: 'all' } as const;
+  await session.complete([1, 5, 9], { maxTokens: 3, logprobs: 2, capture }).result();
   await engine.restore(await session.save());
-  await engine.forward([1, 5], { logits: 'all' });
+  await engine.forward([1, 5], { logits: 'all', capture });
   await engine.dispose();
+  const lab = await headlightLab.HeadLab.start({ module: 'simd', threads: 2 });
+  const rows = (n: number) => new Float32Array(n).fill(0.5);
+  const head = { nQHeads: 1, nKvHeads: 1, dQk: 16, dV: 16, q: rows(32), k: rows(32), v: rows(32) };
+  await lab.attend({ ...head, capture: 'weights' });
+  await lab.dispose();
   expect(Math.max(...given)).toBe(Int32Array.BYTES_PER_ELEMENT);
 });
