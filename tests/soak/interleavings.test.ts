@@ -12,7 +12,7 @@ const model = fileURLToPath(new URL('../../examples/models/default-q8_0.gguf', i
 const { Engine } = headlight;
 type Engine = InstanceType<typeof Engine>;
 
-const SHARE = 0.12;
+const SHARE = 0.09;
 const LEAST = isLong ? 200 : 25;
 const OPERATIONS = 14;
 const VOCABULARY = 2048;

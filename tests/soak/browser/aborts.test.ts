@@ -14,7 +14,7 @@ import { randomSource } from '../../web/text/vocabularies.js';
 import { isLong, repeat, report, SEED } from '../plan.js';
 
 /** Of each test. */
-const SHARES = { run: 0.025, load: 0.007, download: 0.02 };
+const SHARES = { run: 0.02, load: 0.007, download: 0.02 };
 const LEAST = isLong ? 25 : 4;
 const PROMPT_TOKENS = 2000;
 

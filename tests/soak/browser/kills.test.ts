@@ -17,7 +17,7 @@ const MODEL = new Uint8Array(readFileSync(file('examples/models/default-q8_0.ggu
 const HASH = sha256Of(MODEL);
 /** About 700 ms. */
 const SLOW: Served = { bytes: MODEL, pieceBytes: 65_536, pauseMs: 12 };
-const SHARE = 0.11;
+const SHARE = 0.09;
 const LEAST = isLong ? 40 : 8;
 
 interface SoakPage {

@@ -13,7 +13,7 @@ import { isLong, repeat, report, timeFor } from '../plan.js';
 
 const file = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 const MODEL = '/models/default-q8_0.gguf';
-const SHARE = 0.03;
+const SHARE = 0.02;
 const LEAST = isLong ? 40 : 12;
 
 interface Started {

@@ -22,7 +22,7 @@ import { randomModel, type Shape } from './random_model.js';
 const { Engine } = headlight;
 const { ModelLab } = headlightLab;
 
-const SHARE = 0.03;
+const SHARE = 0.02;
 const LEAST = isLong ? 25 : 8;
 /** Llama 3.2 1B's layers, few of them: how long one takes is what matters. */
 const LARGE: Shape = {
