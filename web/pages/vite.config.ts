@@ -90,6 +90,27 @@ function defaultModel(): Plugin {
   };
 }
 
+/** Of what the pages contain (Vite writes it) and of what the package's workers contain. */
+const licenses = ['THIRD_PARTY_LICENSES.md', 'THIRD_PARTY_LICENSES.workers.txt'] as const;
+
+function licenseFiles(): Plugin {
+  return {
+    name: 'headlight:licenses',
+    transformIndexHtml: (_html, { path }) =>
+      licenses.map((name) => ({
+        tag: 'link',
+        attrs: { rel: 'license', href: /^\/?index\.html$/.test(path) ? `./${name}` : `../${name}` },
+        injectTo: 'head',
+      })),
+    generateBundle() {
+      const source = readFileSync(
+        new URL('../runtime/dist/THIRD_PARTY_LICENSES.txt', import.meta.url),
+      );
+      this.emitFile({ type: 'asset', fileName: licenses[1], source });
+    },
+  };
+}
+
 const isolationHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -101,7 +122,13 @@ export default defineConfig({
   root,
   base: './',
   appType: 'mpa',
-  plugins: [pageSections(), siteHeader(pages), defaultModel(), offline(`${root}service_worker.js`)],
+  plugins: [
+    pageSections(),
+    siteHeader(pages),
+    defaultModel(),
+    licenseFiles(),
+    offline(`${root}service_worker.js`),
+  ],
   // Threads need an isolated page, in development too.
   server: { headers: isolationHeaders },
   build: {
@@ -111,6 +138,7 @@ export default defineConfig({
     // The content security policy allows no data: scripts, and WASM must stay a file that can be streamed.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    license: { fileName: licenses[0] },
     rolldownOptions: {
       input: Object.fromEntries(pages.map(({ id, path }) => [id, `${root}${path}index.html`])),
     },
