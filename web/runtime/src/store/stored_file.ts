@@ -146,11 +146,11 @@ export class PartWriter {
     const { ms } = this.#interval;
     if (ms === Number.POSITIVE_INFINITY) return;
     this.#later ??= setTimeout(() => {
+      this.#later = undefined;
       try {
         this.checkpoint();
       } catch {
         // The next record meets the same fault, or finds it gone.
-        this.#later = undefined;
       }
     }, ms);
   }
