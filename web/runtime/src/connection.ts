@@ -87,6 +87,7 @@ export class Connection {
     laterError: HeadlightError = pendingError,
   ): Promise<void> {
     if (this.#closedBy === undefined) this.#fail(pendingError, laterError);
+    else this.#closedBy = laterError;
     await this.#endpoint.terminate();
   }
 
@@ -103,7 +104,17 @@ export class Connection {
         this.#lose(fromWire(message.error));
         return;
       default:
-        this.#pending.get(message.id)?.onEvent?.(message);
+        this.#hear(message);
+    }
+  }
+
+  /** A listener that throws ends its call: there is nobody else here who could take the error. */
+  #hear(event: RequestEvent): void {
+    try {
+      this.#pending.get(event.id)?.onEvent?.(event);
+    } catch (thrown) {
+      this.cancel(event.id);
+      this.#settle(event.id)?.reject(asHeadlightError(thrown));
     }
   }
 

@@ -42,7 +42,10 @@ export const boolean: Rule = { range: 'true or false', accepts: (v) => typeof v 
 export const callback: Rule = { range: 'a function', accepts: (v) => typeof v === 'function' };
 export const abortSignal: Rule = {
   range: 'an AbortSignal',
-  accepts: (v) => typeof v === 'object' && v !== null && 'aborted' in v && 'addEventListener' in v,
+  accepts: (v) =>
+    typeof v === 'object' &&
+    v !== null &&
+    ['aborted', 'addEventListener', 'removeEventListener'].every((name) => name in v),
 };
 export const float32Array: Rule = {
   range: 'a Float32Array',

@@ -1,7 +1,9 @@
 // A generation under way as the user holds it: an async iterator over chunks, and a promise of the result. Either can be
 // used alone. It buffers what has arrived; it decides nothing about the generation itself.
+import { callBack } from './callbacks.js';
 import type { Connection } from './connection.js';
 import { asHeadlightError, BadOptionError, type HeadlightError } from './errors.js';
+import { badOption, callback } from './options.js';
 import type { RequestEvent, Requests } from './protocol.js';
 import { raise, type StopFlag } from './stop_flag.js';
 import type { GenerateChunk, GenerateResult, PrefillProgress, Run } from './types.js';
@@ -60,6 +62,8 @@ export class RunHandle implements Run {
   }
 
   onPrefill(listener: (progress: PrefillProgress) => void): this {
+    if (!callback.accepts(listener))
+      throw badOption('onPrefill', 'listener', listener, callback.range);
     this.#prefillListeners.push(listener);
     return this;
   }
@@ -102,7 +106,8 @@ export class RunHandle implements Run {
       if (waiter !== undefined) waiter.resolve({ done: false, value: event.chunk });
       else this.#chunks.push(event.chunk);
     } else if (event.type === 'prefill') {
-      for (const listener of this.#prefillListeners) listener(event.progress);
+      for (const listener of this.#prefillListeners)
+        callBack('onPrefill', listener, event.progress);
     } else if (event.type === 'stopFlag') {
       this.#stopFlag = event.flag;
     }
