@@ -177,3 +177,27 @@ describe('failing', () => {
     expect((await engine.complete([5]).result()).text).toBe('Hello');
   });
 });
+
+it('a load that is aborted between two modules starts no further worker', async () => {
+  const controller = new AbortController();
+  const platform = fakePlatform(
+    {},
+    {
+      features: { sharedMemory: true, crossOriginIsolated: true },
+      factories: { 'simd-threads': async () => Promise.reject(new Error('no threads')) },
+    },
+  );
+  const { startWorker } = platform;
+  platform.startWorker = () => {
+    const endpoint = startWorker();
+    const terminate = async () => {
+      controller.abort();
+      await endpoint.terminate();
+    };
+    return { ...endpoint, terminate };
+  };
+  const loading = loadFake(platform, { signal: controller.signal });
+  await expect(loading).rejects.toMatchObject({ code: 'Aborted' });
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(platform.workers.map(({ terminated }) => terminated)).toEqual([true]);
+});

@@ -1,6 +1,7 @@
 // From options to a running worker: tries the modules that modules.ts proposes, one worker each, until one stands, then
 // loads or inspects a model in it. A worker that failed is ended before the next is tried, so nothing half-started stays.
 import { abortable } from './abortable.js';
+import { callBack } from './callbacks.js';
 import { Connection } from './connection.js';
 import type { Platform } from './endpoint.js';
 import { AbortedError, asHeadlightError, type HeadlightError, WorkerLostError } from './errors.js';
@@ -30,6 +31,8 @@ export interface Started {
 /** The worker of the moment, for who must end a launch from outside. */
 interface Launch {
   connection?: Connection;
+  /** Ended from outside, perhaps between two workers: no further one may be started. */
+  endedBy?: HeadlightError;
 }
 
 function startCandidate(
@@ -78,6 +81,7 @@ async function startModule(
       failure = asHeadlightError(error);
     }
     await launch.connection?.close(failure);
+    if (launch.endedBy !== undefined) throw launch.endedBy;
     if (failure.code === 'Aborted') throw failure;
     reasons.push(`not ${candidate.name} with ${candidate.threads} thread(s): ${failure.message}`);
     if (failure instanceof ThreadsStuckError && nStuck++ < MAX_STUCK) left.unshift(candidate);
@@ -128,7 +132,10 @@ export async function launch<T>(
   const state: Launch = {};
   const features = platform.probe(wishes.module === 'relaxed');
   const done = startModule(platform, features, wishes, state).then(work);
-  const end = (error: HeadlightError) => state.connection?.close(error);
+  const end = (error: HeadlightError) => {
+    state.endedBy = error;
+    return state.connection?.close(error);
+  };
   try {
     return await abortable(done, signal, () => void end(new AbortedError()));
   } catch (error) {
@@ -188,14 +195,14 @@ async function loadWith(
   wishes: ModuleWishes,
 ): Promise<Omit<LoadedOn, 'again'>> {
   const startMs = performance.now();
-  options.onProgress?.({ phase: 'module', loadedBytes: 0 });
+  callBack('onProgress', options.onProgress, { phase: 'module', loadedBytes: 0 });
   return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
     const { sources } = opened;
     const download = downloadOptions(options, sources.length);
     if (download.store !== 'off') platform.keepStorage?.();
     const body = { sources, session: sessionOptions(options), download };
     const onEvent = (event: RequestEvent) => {
-      if (event.type === 'progress') options.onProgress?.(event.progress);
+      if (event.type === 'progress') callBack('onProgress', options.onProgress, event.progress);
       else opened.serve(event, connection);
     };
     const loaded: LoadedModel = await connection.call('load', body, onEvent).reply;
