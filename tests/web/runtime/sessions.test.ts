@@ -98,12 +98,68 @@ describe('restart', () => {
   it('that fails leaves the engine without a worker, and can be tried again', async () => {
     const platform = fakePlatform();
     const engine = await loadFake(platform);
-    await expect(engine.restart({ nCtx: 0 })).rejects.toMatchObject({ code: 'BadOption' });
+    const stop = new AbortController();
+    const changes = { signal: stop.signal, onProgress: () => stop.abort() };
+    await expect(engine.restart(changes)).rejects.toMatchObject({ code: 'Aborted' });
     await expect(engine.tokenize('a')).rejects.toMatchObject({ code: 'WorkerLost' });
     await engine.restart();
     expect((await engine.complete([5]).result()).text).toBe('Hello');
     await engine.dispose();
     await expect(engine.restart()).rejects.toThrow(/disposed/);
+  });
+
+  it('options that are none, or a signal that has fired, cost nothing', async () => {
+    const platform = fakePlatform({ tokens: AB });
+    const engine = await loadFake(platform);
+    await engine.complete([5, 6]).result();
+    await expect(engine.restart({ nCtx: 0 })).rejects.toMatchObject({ code: 'BadOption' });
+    await expect(engine.restart({ signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: 'Aborted',
+    });
+    expect((await engine.stats()).contextTokens).toBe(4);
+    expect(platform.workers).toHaveLength(1);
+  });
+
+  it('is ended by dispose(), which then says so', async () => {
+    const platform = fakePlatform();
+    const engine = await loadFake(platform);
+    const phases: string[] = [];
+    const restarting = engine.restart({ onProgress: ({ phase }) => phases.push(phase) });
+    const told = expect(restarting).rejects.toMatchObject({
+      code: 'Aborted',
+      message: expect.stringMatching(/disposed/),
+    });
+    while (!phases.includes('module')) await new Promise((resolve) => setImmediate(resolve));
+    await engine.dispose();
+    expect(phases).not.toContain('ready');
+    expect(platform.workers).toHaveLength(2);
+    expect(platform.workers.map(({ terminated }) => terminated)).toEqual([true, true]);
+    await told;
+    await expect(engine.restart()).rejects.toThrow(/disposed/);
+  });
+
+  it('dispose() after a crash: later calls say that it was disposed', async () => {
+    const platform = fakePlatform();
+    const engine = await loadFake(platform);
+    platform.workers[0]?.crash('injected');
+    await engine.dispose();
+    await expect(engine.tokenize('a')).rejects.toThrow(/disposed/);
+    await expect(engine.restart()).rejects.toThrow(/disposed/);
+  });
+
+  it('a session can be closed whatever became of the worker', async () => {
+    const platform = fakePlatform();
+    const engine = await loadFake(platform);
+    const [first, second, third] = [engine.session(), engine.session(), engine.session()];
+    for (const session of [first, second, third]) await session.complete([5]).result();
+    const closing = first.close();
+    platform.workers[0]?.crash('injected');
+    await closing;
+    await second.close();
+    await engine.restart();
+    await expect(second.stats()).rejects.toThrow(/closed/);
+    await engine.dispose();
+    await third.close();
   });
 
   it('takes the same bytes again while somebody holds them', async () => {

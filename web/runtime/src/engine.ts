@@ -10,6 +10,7 @@ import {
   boolean,
   checkChatOptions,
   checkGenerateOptions,
+  checkLoadOptions,
   checkMessages,
   checkOptions,
   checkText,
@@ -116,12 +117,17 @@ export class EngineSession {
     return this.#request('save', { session: this.#session });
   }
 
-  /** Ends the session's runs and gives its memory back to the engine. */
+  /** Ends the session's runs and gives its memory back to the engine. Nothing to do where the engine has no worker. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    const closing = this.#request('closeSession', { session: this.#session });
     this.#closed = true;
-    await closing;
+    const { connection } = this.#link;
+    try {
+      await connection.request('closeSession', { session: this.#session });
+    } catch (error) {
+      // A worker that has ended has given all memory back.
+      if (connection.closedBy === undefined) throw error;
+    }
   }
 
   stats(): Promise<EngineStats> {
@@ -175,6 +181,8 @@ export class LoadedEngine {
   readonly #default: EngineSession;
   #again: LoadedOn['again'];
   #restarting: Promise<void> | undefined;
+  /** Ends the restart that is under way. */
+  #ending: AbortController | undefined;
   #disposed = false;
 
   /** @internal Made by Engine.load(). */
@@ -222,8 +230,9 @@ export class LoadedEngine {
 
   /**
    * Loads the model again into a new worker: after a WorkerLostError, or to change options. Calls under way are rejected with
-   * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects as
-   * Engine.load() does; the engine then stays without a worker, and restart() can be called again.
+   * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects with
+   * BadOptionError for options that are none, and goes on as it was; else as Engine.load() does: the engine then stays without
+   * a worker, and restart() can be called again. A second call while one is under way joins that.
    */
   restart(changes: LoadOptions = {}): Promise<void> {
     this.#restarting ??= this.#restart(changes).finally(() => {
@@ -234,18 +243,38 @@ export class LoadedEngine {
 
   async #restart(changes: LoadOptions): Promise<void> {
     if (this.#disposed) this.#checkOpen();
+    // Before the worker is ended: a slip must not cost the conversations.
+    checkLoadOptions(changes, 'engine.restart');
+    if (changes.signal?.aborted) throw new AbortedError();
     await this.#link.connection.close(
       new AbortedError('The engine was restarted while the call was under way'),
       new WorkerLostError('The engine has no worker: restart() has failed or is under way.'),
     );
-    const { connection, info, again } = await this.#again(changes);
-    if (this.#disposed) {
-      await connection.close(new AbortedError());
-      throw new AbortedError('The engine was disposed while it restarted');
-    }
+    const { connection, info, again } = await this.#loadAgain(changes);
     this.#link.connection = connection;
     this.#link.info = info;
     this.#again = again;
+  }
+
+  /** As `again`, and ended by dispose() too. */
+  async #loadAgain(changes: LoadOptions): Promise<LoadedOn> {
+    const { signal } = changes;
+    const ending = new AbortController();
+    this.#ending = ending;
+    const onAbort = () => ending.abort();
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted || this.#disposed) onAbort();
+    try {
+      const loaded = await this.#again({ ...changes, signal: ending.signal });
+      if (!this.#disposed) return loaded;
+      await loaded.connection.close(new AbortedError());
+      throw new AbortedError();
+    } catch (error) {
+      if (this.#disposed) throw new AbortedError('The engine was disposed while it restarted');
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
   }
 
   /**
@@ -303,10 +332,12 @@ export class LoadedEngine {
    */
   async dispose(): Promise<void> {
     this.#disposed = true;
+    this.#ending?.abort();
     await this.#link.connection.close(
       new AbortedError('The engine was disposed while the call was under way'),
       new WorkerLostError('The engine was disposed. Load a new one with Engine.load().'),
     );
+    await this.#restarting?.catch(() => {});
   }
 
   #checkOpen(): void {
