@@ -1,6 +1,7 @@
 // The Node side of Platform: worker_threads, the `.node.mjs` glue, file paths beside URLs, and the V8 flags that
 // relaxed SIMD needs under old Node versions.
 
+import { resolveObjectURL } from 'node:buffer';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -67,12 +68,25 @@ function probe(relaxedAsked: boolean): Features {
 }
 
 /** `C:\x` has no `//`, so that a drive is not taken for a scheme. */
-const URL_LIKE = /^[a-z][a-z0-9+.-]*:\/\//i;
+const URL_LIKE = /^([a-z][a-z0-9+.-]*:\/\/|data:|blob:)/i;
 
 function resolveUrl(url: URL): SourceWire {
-  return url.protocol === 'file:'
-    ? { kind: 'path', path: fileURLToPath(url) }
-    : { kind: 'url', url: url.href };
+  switch (url.protocol) {
+    case 'file:':
+      return { kind: 'path', path: fileURLToPath(url) };
+    case 'blob:': {
+      // Its name means something on this thread only.
+      const blob = resolveObjectURL(url.href);
+      if (blob === undefined) throw new TypeError('there is no such Blob, or it was revoked');
+      return { kind: 'blob', blob: blob as Blob };
+    }
+    case 'http:':
+    case 'https:':
+    case 'data:':
+      return { kind: 'url', url: url.href };
+    default:
+      throw new TypeError(`Node fetches no ${url.protocol} addresses`);
+  }
 }
 
 export const nodePlatform: Platform = {

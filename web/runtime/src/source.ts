@@ -41,30 +41,56 @@ function rangeOf(source: unknown, start: number, end: number): Uint8Array {
 }
 
 function wireOf(source: unknown, platform: Platform): SourceWire {
-  if (typeof source === 'string') return resolveString(source, platform);
-  if (source instanceof URL) return platform.resolveUrl(source);
+  if (typeof source === 'string' || source instanceof URL) return resolve(source, platform);
   if (typeof Blob !== 'undefined' && source instanceof Blob) return { kind: 'blob', blob: source };
   const bytes = bytesOf(source);
   if (bytes !== undefined) return { kind: 'bytes', nBytes: bytes.byteLength };
-  throw new BadOptionError(
-    `The model source is ${source === null ? 'null' : typeof source}; it must be ${KINDS}`,
-    {
-      option: 'source',
-      range: KINDS,
-    },
-  );
+  throw new BadOptionError(`The model source is ${kindOf(source)}; it must be ${KINDS}`, {
+    option: 'source',
+    range: KINDS,
+  });
 }
 
-function resolveString(source: string, platform: Platform): SourceWire {
+/** Of what has no place here, what it is called: 'ReadableStream', 'Promise'. */
+function kindOf(source: unknown): string {
+  if (typeof source !== 'object' || source === null) return String(source);
+  const name = Object.prototype.toString.call(source).slice(8, -1);
+  const isStream = name === 'ReadableStream' || name === 'Response';
+  const asBlob =
+    name === 'Response' ? 'await response.blob()' : 'await new Response(stream).blob()';
+  return isStream ? `a ${name} (pass \`${asBlob}\`)` : `of type ${name}`;
+}
+
+/** A data: address may be as long as a model. */
+const SHOWN_ADDRESS = 200;
+
+function resolve(source: string | URL, platform: Platform): SourceWire {
+  const text = String(source);
+  const shown = text.length > SHOWN_ADDRESS ? `${text.slice(0, SHOWN_ADDRESS)}...` : text;
+  let wire: SourceWire;
   try {
-    return platform.resolveString(source);
+    wire =
+      typeof source === 'string' ? platform.resolveString(source) : platform.resolveUrl(source);
   } catch (error) {
     throw new BadOptionError(
-      `The model source '${source}' is not a URL: ${asHeadlightError(error).message}`,
-      { option: 'source', value: source, range: KINDS },
+      `The model source '${shown}' is not a URL that can be used: ${asHeadlightError(error).message}`,
+      { option: 'source', value: shown, range: KINDS },
       { cause: error },
     );
   }
+  if (wire.kind === 'url' && wire.url.includes('@')) refuseCredentials(wire.url);
+  return wire;
+}
+
+/** fetch() never takes them, which reads like a broken network; and the error would show the password. */
+function refuseCredentials(address: string): void {
+  const { username, password, host, pathname } = new URL(address);
+  if (username === '' && password === '') return;
+  throw new BadOptionError(
+    `The model source's address at ${host} has a user name or password in it, which fetch() refuses. Leave them out, or fetch ` +
+      'the file with an Authorization header and pass `await response.blob()`.',
+    { option: 'source', value: `${host}${pathname}` },
+  );
 }
 
 /**

@@ -128,13 +128,38 @@ function openBlob(blob: Blob, signal: AbortSignal): OpenedSource {
 function openPath(path: string, env: WorkerEnvironment): OpenedSource {
   try {
     const { nBytes, chunks } = env.readFile(path);
-    return local(path, nBytes, chunks);
+    return local(path, nBytes, readable(path, chunks));
   } catch (cause) {
     throw new BadOptionError(
       `${path} could not be opened: ${(cause as Error).message}`,
       { option: 'source', value: path },
       { cause },
     );
+  }
+}
+
+/** What the disk answers while it is read, as an error that names file and place. */
+async function* readable(
+  path: string,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  let offset = 0;
+  const files = chunks[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await files.next().catch((cause: Error) => {
+        throw new IntegrityError(
+          `${path} could not be read at byte ${offset}: ${cause.message}. Check the disk, or get the file again.`,
+          { offset },
+          { cause },
+        );
+      });
+      if (done) return;
+      offset += value.length;
+      yield value;
+    }
+  } finally {
+    await files.return?.();
   }
 }
 

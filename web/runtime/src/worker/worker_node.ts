@@ -1,5 +1,5 @@
 // Entry of the worker in Node, bundled into one file.
-import { closeSync, createReadStream, fstatSync, openSync } from 'node:fs';
+import { closeSync, createReadStream, fstatSync, openSync, statSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import type { FromWorker, ToWorker } from '../protocol.js';
 import type { ModuleFactory, WorkerEnvironment } from './environment.js';
@@ -9,6 +9,8 @@ import { WorkerHost } from './host.js';
 const CHUNK_BYTES = 1 << 20;
 
 function readFile(path: string): { nBytes: number; chunks: AsyncIterable<Uint8Array> } {
+  // Before it is opened: opening a pipe that nobody writes to never ends, and then not even the worker can be.
+  if (!statSync(path).isFile()) throw new TypeError('it is not a file');
   const fd = openSync(path, 'r');
   const stats = fstatSync(fd);
   if (!stats.isFile()) {
