@@ -48,6 +48,12 @@ describe('session store', () => {
       await expect(store.put(name, new Uint8Array())).rejects.toMatchObject({ code: 'BadOption' });
   });
 
+  it('refuses what are no bytes, and does not call it a lack of space', async () => {
+    const store = new SessionStore(async () => memoryPlace());
+    for (const bytes of [undefined, 'abc', [1, 2]])
+      await expect(store.put('a', bytes as never)).rejects.toMatchObject({ code: 'BadOption' });
+  });
+
   it('without storage, or with too little, is a QuotaError with the bytes', async () => {
     for (const place of [undefined, memoryPlace(true)]) {
       const store = new SessionStore(async () => place);

@@ -50,6 +50,13 @@ export class SessionStore {
    */
   async put(name: string, bytes: Uint8Array): Promise<void> {
     const fileName = fileNameOf(name);
+    if (!(bytes instanceof Uint8Array)) {
+      const range = 'the Uint8Array that session.save() resolved to';
+      throw new BadOptionError(`sessionStore.put: bytes is ${String(bytes)}; it must be ${range}`, {
+        option: 'bytes',
+        range,
+      });
+    }
     try {
       const place = await this.#open();
       if (place === undefined) throw new QuotaError('there is no storage for files here');
