@@ -1,5 +1,6 @@
 // Saved sessions by name, over a place in memory.
 import { describe, expect, it } from 'vitest';
+import { ModelStore } from '../../../web/runtime/src/store/model_store.js';
 import { type SessionPlace, SessionStore } from '../../../web/runtime/src/store/session_store.js';
 
 function memoryPlace(failing = false): SessionPlace & { files: Map<string, Uint8Array> } {
@@ -26,6 +27,7 @@ describe('session store', () => {
   it('keeps, replaces, lists and deletes by any name', async () => {
     const place = memoryPlace();
     place.files.set('something else', new Uint8Array(3));
+    place.files.set('100%.session', new Uint8Array(3));
     const store = new SessionStore(async () => place);
     const names = ['a', '../b', 'über/😀', '.', 'x'.repeat(200)];
     for (const [i, name] of names.entries()) await store.put(name, Uint8Array.of(i));
@@ -52,6 +54,30 @@ describe('session store', () => {
     const store = new SessionStore(async () => memoryPlace());
     for (const bytes of [undefined, 'abc', [1, 2]])
       await expect(store.put('a', bytes as never)).rejects.toMatchObject({ code: 'BadOption' });
+  });
+
+  it('a forbidden storage is a QuotaError with the reason, and so it is for models', async () => {
+    const forbidden = async () => {
+      throw new DOMException('no', 'SecurityError');
+    };
+    const sessions = new SessionStore(forbidden);
+    const models = new ModelStore(forbidden, async () => false);
+    const calls = [
+      () => sessions.put('a', new Uint8Array()),
+      () => sessions.get('a'),
+      () => sessions.list(),
+      () => sessions.delete('a'),
+      () => models.list(),
+      () => models.use(),
+      () => models.file('http://a.test/m'),
+      () => models.delete('http://a.test/m'),
+      () => models.clear(),
+    ];
+    for (const call of calls)
+      await expect(call()).rejects.toMatchObject({
+        code: 'Quota',
+        message: expect.stringMatching(/SecurityError: no\. /),
+      });
   });
 
   it('without storage, or with too little, is a QuotaError with the bytes', async () => {

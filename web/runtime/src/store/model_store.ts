@@ -1,7 +1,9 @@
-// What is stored, for users: list, size, delete, export. Works without a worker; downloads are Engine.load's.
+// What is stored, for users: list, size, delete, export. Works without a worker; downloads are Engine.load's. Where the browser
+// forbids its storage each rejects with QuotaError.
 import { AbortedError, asHeadlightError, BadOptionError, QuotaError } from '../errors.js';
 import type { StorageUse, StoredModel } from '../types.js';
 import type { StorePlace } from './place.js';
+import { inStorage } from './refusal.js';
 import { dataName, keysIn, lockName, recordOf, removeEntry, wholeFile } from './stored_file.js';
 
 export class ModelStore {
@@ -19,59 +21,69 @@ export class ModelStore {
 
   /** Whole files and parts of them, the latest first. Empty where there is no storage. */
   async list(): Promise<StoredModel[]> {
-    const place = await this.#openPlace();
-    if (place === undefined) return [];
-    const all = await Promise.all((await keysIn(place)).map((key) => entry(place, key)));
-    return all.filter((one) => one !== undefined).sort((a, b) => b.savedAt - a.savedAt);
+    return inStorage(async () => {
+      const place = await this.#openPlace();
+      if (place === undefined) return [];
+      const all = await Promise.all((await keysIn(place)).map((key) => entry(place, key)));
+      return all.filter((one) => one !== undefined).sort((a, b) => b.savedAt - a.savedAt);
+    });
   }
 
   /** What the stored models take, and what the browser would give. */
   async use(): Promise<StorageUse> {
-    const place = await this.#openPlace();
-    if (place === undefined) return { modelsBytes: 0, isPersistent: false };
-    let modelsBytes = 0;
-    for (const key of await keysIn(place))
-      modelsBytes += (await place.read(dataName(key)))?.size ?? 0;
-    const freeBytes = await place.freeBytes();
-    return {
-      modelsBytes,
-      ...(freeBytes === undefined ? {} : { freeBytes }),
-      isPersistent: await this.#isPersistent(),
-    };
+    return inStorage(async () => {
+      const place = await this.#openPlace();
+      if (place === undefined) return { modelsBytes: 0, isPersistent: false };
+      let modelsBytes = 0;
+      for (const key of await keysIn(place))
+        modelsBytes += (await place.read(dataName(key)))?.size ?? 0;
+      const freeBytes = await place.freeBytes();
+      return {
+        modelsBytes,
+        ...(freeBytes === undefined ? {} : { freeBytes }),
+        isPersistent: await this.#isPersistent(),
+      };
+    });
   }
 
   /** The bytes of a whole stored file, to be saved elsewhere or loaded. Undefined where there is none. */
   async file(url: string | URL): Promise<Blob | undefined> {
-    const place = await this.#openPlace();
-    const key = place && (await keyOfUrl(place, url));
-    if (place === undefined || key === undefined) return undefined;
-    return (await wholeFile(place, key))?.data;
+    return inStorage(async () => {
+      const place = await this.#openPlace();
+      const key = place && (await keyOfUrl(place, url));
+      if (place === undefined || key === undefined) return undefined;
+      return (await wholeFile(place, key))?.data;
+    });
   }
 
   /**
    * Resolves to whether there was something to delete. Throws BadOptionError while a tab downloads or loads it.
    */
   async delete(url: string | URL): Promise<boolean> {
-    const place = await this.#openPlace();
-    const key = place && (await keyOfUrl(place, url));
-    if (place === undefined || key === undefined) return false;
-    await remove(place, key, String(url));
-    return true;
+    return inStorage(async () => {
+      const place = await this.#openPlace();
+      const key = place && (await keyOfUrl(place, url));
+      if (place === undefined || key === undefined) return false;
+      await remove(place, key, String(url));
+      return true;
+    });
   }
 
   /** Deletes everything, parts and remains included, but what is in use; resolves to the number of deleted files. */
   async clear(): Promise<number> {
-    const place = await this.#openPlace();
-    let nDeleted = 0;
-    for (const key of place ? await keysIn(place) : []) {
-      try {
-        await remove(place as StorePlace, key, key);
-        nDeleted += 1;
-      } catch (error) {
-        if (!(error instanceof BadOptionError)) throw error;
+    return inStorage(async () => {
+      const place = await this.#openPlace();
+      let nDeleted = 0;
+      for (const key of place ? await keysIn(place) : []) {
+        try {
+          await remove(place as StorePlace, key, key);
+          nDeleted += 1;
+        } catch (error) {
+          if (!(error instanceof BadOptionError)) throw error;
+        }
       }
-    }
-    return nDeleted;
+      return nDeleted;
+    });
   }
 }
 
@@ -91,12 +103,29 @@ async function entry(place: StorePlace, key: string): Promise<StoredModel | unde
 }
 
 async function keyOfUrl(place: StorePlace, url: string | URL): Promise<string | undefined> {
-  const wanted = withoutFragment(String(url));
+  const wanted = withoutFragment(absolute(url));
   for (const key of await keysIn(place)) {
     const record = await recordOf(place, key).catch(() => undefined);
     if (record !== undefined && withoutFragment(record.url) === wanted) return key;
   }
   return undefined;
+}
+
+/** As Engine.load() understands it: an address may be relative to the page. */
+function absolute(url: string | URL): string {
+  if (typeof url !== 'string' && !(url instanceof URL)) {
+    const range = 'the URL that the model was loaded from';
+    throw new BadOptionError(`modelStore: url is ${String(url)}; it must be ${range}`, {
+      option: 'url',
+      range,
+    });
+  }
+  try {
+    const base = globalThis.document?.baseURI ?? globalThis.location?.href;
+    return new URL(url, base).href;
+  } catch {
+    return String(url);
+  }
 }
 
 const withoutFragment = (url: string) => url.replace(/#.*$/, '');

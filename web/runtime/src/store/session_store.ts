@@ -1,6 +1,7 @@
 // Saved sessions in the browser's storage, by name: put, get, list, delete. What it keeps are the bytes of session.save();
 // it does not look into them, engine.restore() does.
 import { asHeadlightError, BadOptionError, QuotaError } from '../errors.js';
+import { inStorage } from './refusal.js';
 
 export interface SavedSession {
   name: string;
@@ -34,6 +35,16 @@ function fileNameOf(name: unknown): string {
     option: 'name',
     range,
   });
+}
+
+/** Undefined for a file that put() has not made. */
+function nameOf(fileName: string): string | undefined {
+  if (!fileName.endsWith(SUFFIX)) return undefined;
+  try {
+    return decodeURIComponent(fileName.slice(0, -SUFFIX.length));
+  } catch {
+    return undefined;
+  }
 }
 
 export class SessionStore {
@@ -75,26 +86,30 @@ export class SessionStore {
   /** Undefined where there is none of that name. */
   async get(name: string): Promise<Uint8Array | undefined> {
     const fileName = fileNameOf(name);
-    const found = await (await this.#open())?.read(fileName);
-    return found === undefined ? undefined : new Uint8Array(await found.data.arrayBuffer());
+    return inStorage(async () => {
+      const found = await (await this.#open())?.read(fileName);
+      return found === undefined ? undefined : new Uint8Array(await found.data.arrayBuffer());
+    });
   }
 
   /** The latest first. Empty where there is no storage. */
   async list(): Promise<SavedSession[]> {
-    const place = await this.#open();
-    const sessions: SavedSession[] = [];
-    for (const fileName of (await place?.names()) ?? []) {
-      if (!fileName.endsWith(SUFFIX)) continue;
-      const found = await place?.read(fileName);
-      const name = decodeURIComponent(fileName.slice(0, -SUFFIX.length));
-      if (found) sessions.push({ name, bytes: found.data.size, savedAt: found.savedAt });
-    }
-    return sessions.sort((a, b) => b.savedAt - a.savedAt);
+    return inStorage(async () => {
+      const place = await this.#open();
+      const sessions: SavedSession[] = [];
+      for (const fileName of (await place?.names()) ?? []) {
+        const name = nameOf(fileName);
+        if (name === undefined) continue;
+        const found = await place?.read(fileName);
+        if (found) sessions.push({ name, bytes: found.data.size, savedAt: found.savedAt });
+      }
+      return sessions.sort((a, b) => b.savedAt - a.savedAt);
+    });
   }
 
   /** Resolves to whether there was one. */
   async delete(name: string): Promise<boolean> {
     const fileName = fileNameOf(name);
-    return (await (await this.#open())?.remove(fileName)) ?? false;
+    return inStorage(async () => (await (await this.#open())?.remove(fileName)) ?? false);
   }
 }
