@@ -94,9 +94,20 @@ describe.each(['chromium', 'firefox'] as const)('the store in %s', (engine) => {
       modelsBytes: MODEL.length,
       freeBytes: expect.any(Number),
     });
-    expect(await tab.run((at) => storePage.store.size(at), url)).toBe(MODEL.length);
-    expect(await tab.run((at) => storePage.store.delete(at), url)).toBe(true);
+    const { pathname } = new URL(url);
+    for (const address of [url, pathname, pathname.slice(1)])
+      expect(await tab.run((at) => storePage.store.size(at), address)).toBe(MODEL.length);
+    expect(await tab.run((at) => storePage.store.delete(at), pathname)).toBe(true);
     expect(await list(tab)).toEqual([]);
+  });
+
+  it.skipIf(skip)(`names the policy where it forbids an address${why}`, async () => {
+    const address = `data:application/octet-stream,${'x'.repeat(1000)}`;
+    const { error } = await load(tab, address);
+    expect(error).toMatchObject({
+      code: 'Network',
+      message: expect.stringMatching(/^.{200} could not be fetched .*connect-src/),
+    });
   });
 
   it.skipIf(skip)(

@@ -51,6 +51,9 @@ export interface TransferContext {
   hashDecides: boolean;
 }
 
+/** A data: address may be as long as a model. */
+const SHOWN_ADDRESS = 200;
+
 export class Transfer {
   readonly url: string;
   /** The file's byte that the first chunk begins with: Have.bytes where that part could be continued, else 0. */
@@ -253,6 +256,12 @@ export class Transfer {
     if (this.#received > 0)
       return `The download of ${this.url} broke off after ${this.#received} bytes (${message}): try again`;
     if (isAnswer) return `${this.url} ${message}: its server is busy or broken, try again later`;
+    if (!/^https?:/i.test(this.url)) {
+      return (
+        `${this.url.slice(0, SHOWN_ADDRESS)} could not be fetched (${message}): the page's Content-Security-Policy must allow ` +
+        'it (connect-src). Or pass the Blob or the bytes themselves.'
+      );
+    }
     return (
       `${this.url} could not be fetched (${message}): check the connection, and that its server allows this page ` +
       '(CORS)'
