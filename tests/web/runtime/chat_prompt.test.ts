@@ -22,6 +22,26 @@ function talk(roles: string): ChatMessage[] {
   return [...roles].map((role, i) => ({ role: names[role] ?? role, content: `${role}${i}` }));
 }
 
+describe('fitChat, of which some is far too long', () => {
+  /** Over 60 tokens are not counted. */
+  const encodeShort = (messages: readonly ChatMessage[]) =>
+    messages.length > 6 ? { fewestTokens: 61 } : encode(messages);
+
+  it('drops the same as if it were known', () => {
+    const roles = 'suauauauauauauauau';
+    const fitting = (how: typeof encode | typeof encodeShort) =>
+      fitChat(talk(roles), limits(60), how, new DropMemory());
+    expect(fitting(encodeShort)).toEqual(fitting(encode));
+    expect(fitting(encodeShort).droppedMessages).toBeGreaterThan(6);
+  });
+
+  it('tells that it has at least so many tokens', () => {
+    const fit = () =>
+      fitChat(talk('suaaaaaaa'), limits(60), () => ({ fewestTokens: 61 }), new DropMemory());
+    expect(fit).toThrow(/has at least 61 tokens, the context holds 60.*last turn alone/);
+  });
+});
+
 describe('fitChat', () => {
   it.each([
     // Room for the answer is 1; when turns are dropped, a quarter of the context is freed.

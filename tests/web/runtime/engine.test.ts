@@ -197,6 +197,24 @@ describe('text', () => {
     await expect(engine.chat(USER).result()).rejects.toMatchObject({ code: 'ContextFull' });
   });
 
+  it('a prompt of megabytes is refused at once, and the next call does not wait for it', async () => {
+    const engine = await loadFake(fakePlatform({ nCtx: 64 }));
+    const text = 'ab '.repeat(2e7);
+    const started = performance.now();
+    const refused = {
+      code: 'ContextFull',
+      message: expect.stringMatching(/has at least \d+ tokens/),
+    };
+    await expect(engine.complete(text).result()).rejects.toMatchObject(refused);
+    // A template may make no more than some megabytes.
+    const messages = [{ role: 'user', content: text.slice(0, 1_000_000) }];
+    await expect(engine.chat(messages).result()).rejects.toMatchObject(refused);
+    const chat = engine.chat(messages, { onContextFull: 'drop-oldest' });
+    await expect(chat.result()).rejects.toMatchObject(refused);
+    // Encoding them takes minutes.
+    expect(performance.now() - started).toBeLessThan(20_000);
+  });
+
   it('drop-oldest leaves the oldest messages out and says how many', async () => {
     const platform = fakePlatform({ nCtx: 64 });
     const engine = await loadFake(platform);

@@ -133,6 +133,8 @@ describe('SentencePiece vocabularies', () => {
       bare.with({ 'tokenizer.ggml.unknown_token_id': 0xffffffff }),
     );
     expect(() => none.encode('aéa')).toThrow(/no token for "é".*unknown_token_id/);
+    expect(tokenizer.encode('é'.repeat(1000), plain)).toHaveLength(2);
+    expect(tokenizer.fewestTokens(1000)).toBe(0);
   });
 
   it('remove_extra_whitespaces is honoured', () => {
@@ -141,6 +143,7 @@ describe('SentencePiece vocabularies', () => {
     );
     expect(spelled(tokenizer, tokenizer.encode('  the   the ', plain))).toEqual(['▁the', '▁the']);
     expect(tokenizer.encode('   ', plain)).toHaveLength(0);
+    expect(tokenizer.fewestTokens(1000)).toBe(0);
   });
 });
 
@@ -247,5 +250,23 @@ describe('odd input', () => {
     // One letter in front shifts every pair: the cut at the bound splits one.
     const shifted = bpe.encode(`a${'ab'.repeat(MAX_WORD_LENGTH / 2)}`, plain);
     expect(shifted).toHaveLength(MAX_WORD_LENGTH / 2 + 2);
+  });
+});
+
+describe('fewestTokens', () => {
+  const words = ['the', ' the', 'he', ' w', 'é', '你', '  ', '12', '😀'];
+  it.each([
+    ['the default model', () => defaultModelMetadata()],
+    ['byte-level', () => bpeMetadata('llama-bpe', words)],
+    ['SentencePiece', () => spmMetadata(['▁the', '▁t', 'he', '▁', 't', 'h', 'e'])],
+  ])('%s: no text has fewer', (_, metadata) => {
+    const tokenizer = Tokenizer.fromMetadata(metadata());
+    const pick = randomSource(7);
+    for (let i = 0; i < 300; i++) {
+      const text = `${randomText(pick, 40)}${' the'.repeat(pick(40))}${'  '.repeat(pick(40))}`;
+      const fewest = tokenizer.fewestTokens(text.length);
+      expect(fewest).toBeLessThanOrEqual(tokenizer.encode(text, plain).length);
+    }
+    expect(tokenizer.fewestTokens(1e6)).toBeGreaterThan(10_000);
   });
 });

@@ -20,6 +20,22 @@ export interface FittedChat {
   droppedMessages: number;
 }
 
+/** Of a prompt that is far too long the tokens need not be known: more than the context holds. */
+export interface FarTooLong {
+  fewestTokens: number;
+}
+export type Encoded = Uint32Array | FarTooLong;
+
+const isKnown = (encoded: Encoded): encoded is Uint32Array => encoded instanceof Uint32Array;
+const lengthOf = (encoded: Encoded): number =>
+  isKnown(encoded) ? encoded.length : encoded.fewestTokens;
+
+/** A chat of which nobody has looked yet whether it fits. */
+interface TriedChat {
+  tokens: Encoded;
+  droppedMessages: number;
+}
+
 /**
  * What a session dropped last. The next prompt of the same conversation drops the same turns if it then fits: a prompt that
  * begins differently each time would have to be computed as a whole each time.
@@ -52,21 +68,19 @@ export class DropMemory {
 export function fitChat(
   messages: readonly ChatMessage[],
   limits: ChatLimits,
-  encode: (messages: readonly ChatMessage[]) => Uint32Array,
+  encode: (messages: readonly ChatMessage[]) => Encoded,
   memory: DropMemory,
 ): FittedChat {
   const { nCtx } = limits;
   const all = encode(messages);
   const share = Math.floor(nCtx * ANSWER_SHARE);
   const reserve = Math.min(limits.maxTokens || DEFAULT_ANSWER_TOKENS, share);
-  if (limits.onContextFull === 'error' || all.length <= nCtx - reserve) {
-    if (all.length > nCtx) throw contextFull(all.length, nCtx, 'error');
-    return { tokens: all, droppedMessages: 0 };
-  }
+  if (limits.onContextFull === 'error' || lengthOf(all) <= nCtx - reserve)
+    return fitted({ tokens: all, droppedMessages: 0 }, nCtx, 'error');
   const nSystem = countSystem(messages);
   const turns = messages.slice(nSystem);
   const starts = turnStarts(turns);
-  const without = (n: number): FittedChat => ({
+  const without = (n: number): TriedChat => ({
     tokens: encode([...messages.slice(0, nSystem), ...turns.slice(n)]),
     droppedMessages: n,
   });
@@ -74,12 +88,20 @@ export function fitChat(
   const recalled = memory.recall(turns);
   if (starts.includes(recalled)) {
     const again = without(recalled);
-    if (again.tokens.length <= nCtx - reserve) return again;
+    if (lengthOf(again.tokens) <= nCtx - reserve) return fitted(again, nCtx, 'drop-oldest');
   }
-  const fitted = fewestDropped(starts, nCtx - share, without);
-  if (fitted.tokens.length > nCtx) throw contextFull(fitted.tokens.length, nCtx, 'drop-oldest');
-  memory.remember(turns.slice(0, fitted.droppedMessages));
-  return fitted;
+  const chat = fitted(fewestDropped(starts, nCtx - share, without), nCtx, 'drop-oldest');
+  memory.remember(turns.slice(0, chat.droppedMessages));
+  return chat;
+}
+
+function fitted(
+  { tokens, droppedMessages }: TriedChat,
+  nCtx: number,
+  mode: ChatLimits['onContextFull'],
+): FittedChat {
+  if (!isKnown(tokens) || tokens.length > nCtx) throw contextFull(tokens, nCtx, mode);
+  return { tokens, droppedMessages };
 }
 
 function countSystem(messages: readonly ChatMessage[]): number {
@@ -100,15 +122,15 @@ function turnStarts(turns: readonly ChatMessage[]): number[] {
 function fewestDropped(
   starts: readonly number[],
   maxTokens: number,
-  without: (n: number) => FittedChat,
-): FittedChat {
+  without: (n: number) => TriedChat,
+): TriedChat {
   let low = 0;
   let high = starts.length - 1;
   let best = without(starts[high] ?? 0);
   while (low < high) {
     const middle = (low + high) >> 1;
     const tried = without(starts[middle] ?? 0);
-    if (tried.tokens.length <= maxTokens) {
+    if (lengthOf(tried.tokens) <= maxTokens) {
       best = tried;
       high = middle;
     } else {
@@ -119,7 +141,7 @@ function fewestDropped(
 }
 
 export function contextFull(
-  neededTokens: number,
+  prompt: Encoded,
   nCtx: number,
   mode: 'error' | 'drop-oldest' | 'prompt',
 ): ContextFullError {
@@ -129,8 +151,10 @@ export function contextFull(
     'drop-oldest': 'Even its last turn alone is too long: shorten it, or load with a larger nCtx.',
     prompt: 'Shorten the prompt, or load with a larger nCtx.',
   };
+  const neededTokens = lengthOf(prompt);
+  const least = isKnown(prompt) ? '' : 'at least ';
   return new ContextFullError(
-    `The prompt has ${neededTokens} tokens, the context holds ${nCtx}. ${remedies[mode]}`,
+    `The prompt has ${least}${neededTokens} tokens, the context holds ${nCtx}. ${remedies[mode]}`,
     {
       neededTokens,
       nCtx,

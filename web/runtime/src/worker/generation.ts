@@ -78,14 +78,21 @@ function readPrompt(
         addGenerationPrompt: true,
         ...(tools === undefined ? {} : { tools }),
       });
+      const nCharacters = segments.reduce((n, part) => n + part.text.length, 0);
+      const fewestTokens = text.tokenizer.fewestTokens(nCharacters);
+      if (fewestTokens > nCtx) return { fewestTokens };
       return Uint32Array.from(text.tokenizer.encodeSegments(segments));
     };
     const limits = { nCtx, maxTokens: options.maxTokens, onContextFull };
     return { ...fitChat(messages, limits, encode, session.drops), continuation: false };
   }
+  if (prompt.kind === 'text') {
+    const fewestTokens = text.tokenizer.fewestTokens(prompt.text.length);
+    if (fewestTokens > nCtx) throw contextFull({ fewestTokens }, nCtx, 'prompt');
+  }
   const tokens =
     prompt.kind === 'tokens' ? prompt.tokens : Uint32Array.from(text.tokenizer.encode(prompt.text));
-  if (tokens.length > nCtx) throw contextFull(tokens.length, nCtx, 'prompt');
+  if (tokens.length > nCtx) throw contextFull(tokens, nCtx, 'prompt');
   return { tokens: model.checkTokens(tokens), droppedMessages: 0, continuation: true };
 }
 
