@@ -90,7 +90,12 @@ describe('restart', () => {
     const engine = await loadFake(platform);
     const pending = engine.complete([5]).result();
     pending.catch(() => {});
-    await Promise.all([engine.restart(), engine.restart()]);
+    const restarts = [engine.restart({ nCtx: 100 }), engine.restart()];
+    const refused = expect(engine.restart({ threads: 1 })).rejects.toMatchObject({
+      code: 'BadOption',
+      details: { option: 'threads' },
+    });
+    await Promise.all([...restarts, refused]);
     await expect(pending).rejects.toMatchObject({ code: 'Aborted' });
     expect(platform.workers).toHaveLength(2);
   });

@@ -232,9 +232,19 @@ export class LoadedEngine {
    * Loads the model again into a new worker: after a WorkerLostError, or to change options. Calls under way are rejected with
    * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects with
    * BadOptionError for options that are none, and goes on as it was; else as Engine.load() does: the engine then stays without
-   * a worker, and restart() can be called again. A second call while one is under way joins that.
+   * a worker, and restart() can be called again. A second call while one is under way joins that, unless it has options, which
+   * would be lost: a BadOptionError.
    */
   restart(changes: LoadOptions = {}): Promise<void> {
+    const named = Object.entries(changes ?? {}).find(([, value]) => value !== undefined);
+    if (this.#restarting !== undefined && named !== undefined) {
+      const why = 'another restart is under way, with options of its own; wait for it first';
+      return Promise.reject(
+        new BadOptionError(`engine.restart: ${named[0]} cannot be honoured: ${why}`, {
+          option: named[0],
+        }),
+      );
+    }
     this.#restarting ??= this.#restart(changes).finally(() => {
       this.#restarting = undefined;
     });

@@ -138,8 +138,8 @@ function indentOf(args: readonly Value[]): number {
 
 function tooMuch(what: string, limit: number): BadModelError {
   return new BadModelError(
-    `The model's chat template ${what} (limit ${limit}). Render the prompt yourself and pass it to ` +
-      'complete().',
+    `The model's chat template ${what} (limit ${limit}): it has no end, or the conversation is too long for it. ` +
+      'Pass fewer or shorter messages, or render the prompt yourself and pass it to complete().',
     { key: 'tokenizer.chat_template', limit },
   );
 }
