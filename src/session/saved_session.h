@@ -32,7 +32,7 @@ class SavedSource {
  public:
   virtual ~SavedSource() = default;
   virtual uint64_t n_bytes() const = 0;
-  // [offset, offset + out.size()) is within n_bytes().
+  // [offset, offset + out.size()) is within n_bytes(); out is empty for a session without tokens.
   virtual void Read(uint64_t offset, std::span<uint8_t> out) = 0;
 };
 

@@ -23,6 +23,7 @@ struct BytesSource : headlight::SavedSource {
   uint64_t n_bytes() const override { return bytes.size(); }
   void Read(uint64_t offset, std::span<uint8_t> out) override {
     if (offset > bytes.size() || out.size() > bytes.size() - offset) std::abort();
+    if (out.empty()) return;  // memcpy takes no null, not even for no bytes
     std::memcpy(out.data(), bytes.data() + offset, out.size());
   }
   std::span<const uint8_t> bytes;
