@@ -13,6 +13,7 @@ import {
   abortInPrefill,
   areLate,
   coreShare,
+  LATE_MS,
   latenciesOf,
   MIDDLE,
   msOf,
@@ -90,7 +91,7 @@ async function measure({ name, shape, type, options, promptTokens, below }: Case
   const after = await engine.complete([5, 6, 7], { temperature: 0, maxTokens: 5 }).result();
   expect(after.tokens).toEqual(alone.tokens);
   await engine.dispose();
-  return late;
+  return { late, max: Math.max(prefill.max, decode.max) * share };
 }
 
 describe('abort', () => {
@@ -104,7 +105,9 @@ describe('abort', () => {
     // 1.3 GB.
     ...(isLong ? [{ ...whole, type: 'q8_0', options: { threads: 1, nCtx: 512 } }] : []),
   ])('$name model, $options: seen at once', { timeout: 900_000 }, async (wanted) => {
-    expect(await measure(wanted)).toBe(false);
+    const { late, max } = await measure(wanted);
+    expect(late).toBe(false);
+    expect(max).toBeLessThan(4 * LATE_MS);
   });
 });
 

@@ -6,6 +6,8 @@ import type { Shape } from './random_model.js';
 
 /** On a core of its own. */
 const PROMISED_MS = 50;
+/** From here on the median is late, in time of a core of its own. */
+export const LATE_MS = isLong ? PROMISED_MS : 5 * PROMISED_MS;
 /** Of the promise: for the one in a hundred that meets a pause of the machine. */
 const P99_SLACK = 2;
 
@@ -15,8 +17,7 @@ const P99_SLACK = 2;
  * @param share of a core that was there (coreShare)
  */
 export function areLate({ p50, p99 }: Latencies, share: number): boolean {
-  if (!isLong) return p50 * share > 5 * PROMISED_MS;
-  return p50 * share > PROMISED_MS || p99 * share > P99_SLACK * PROMISED_MS;
+  return p50 * share > LATE_MS || (isLong && p99 * share > P99_SLACK * PROMISED_MS);
 }
 
 /** SmolLM2-135M's layers, a fifth of them. */

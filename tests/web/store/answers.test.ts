@@ -1,18 +1,12 @@
 // The store and servers that answer with something else than the file: errors, pages, broken connections, wrong lengths.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
-import { FaultServer } from './fault_server.js';
 import { expectBytes, modelBytes, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { newPath, server } from './started_server.js';
 
 const FILE = modelBytes(100_000);
-let nPaths = 0;
-const newPath = () => `/answers-${nPaths++}`;
 
 describe('answers that are no file', () => {
   it.each([

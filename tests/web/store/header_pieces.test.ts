@@ -1,18 +1,13 @@
 // A header is read in pieces: a server that gives ranges sends little more than what is read of the file, and one that does
 // not, or that changes its file in between, is read all the same.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FaultServer, type Served } from './fault_server.js';
+import { describe, expect, it } from 'vitest';
+import type { Served } from './fault_server.js';
 import { expectBytes, modelBytes, take } from './loading.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { newPath, server } from './started_server.js';
 
 const FILE = modelBytes(100_000);
 const OTHER = modelBytes(100_000, 2);
 const PIECE = 10_000;
-let nPaths = 0;
-const newPath = () => `/header-${nPaths++}.gguf`;
 const look = (url: string, until?: number) =>
   take(url, {
     mode: 'read',

@@ -1,16 +1,12 @@
 // The process is killed between any two operations on the disk, with what a disk may then have kept of the unflushed
 // writes. Afterwards there is nothing, a part that can be continued, or the whole file; and the next load completes it.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { recordOf, wholeFile } from '../../../web/runtime/src/store/stored_file.js';
 import { randomSource } from '../text/vocabularies.js';
-import { FaultServer } from './fault_server.js';
 import { modelBytes, sha256Of, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { server } from './started_server.js';
 
 const FILE = modelBytes(60_000, 11);
 const OTHER = modelBytes(70_000, 12);

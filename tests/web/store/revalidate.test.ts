@@ -1,13 +1,9 @@
 // A stored file is compared with its server's version where that is wished: another one is downloaded, and without an answer
 // the stored one is used.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FaultServer } from './fault_server.js';
+import { describe, expect, it } from 'vitest';
 import { expectBytes, modelBytes, sha256Of, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { server } from './started_server.js';
 
 const FILE = modelBytes(50_000, 31);
 const OTHER = modelBytes(50_000, 32);

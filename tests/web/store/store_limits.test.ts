@@ -1,19 +1,13 @@
 // What the store does where it cannot do its work: no storage, no space, files in use; and several tabs at once.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { StorePlace } from '../../../web/runtime/src/store/place.js';
 import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
-import { FaultServer } from './fault_server.js';
 import { expectBytes, modelBytes, sha256Of, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { newPath, server } from './started_server.js';
 
 const FILE = modelBytes(100_000);
-let nPaths = 0;
-const newPath = () => `/limits-${nPaths++}`;
 const noStore = { place: undefined };
 const forbidden = {
   openPlace: async (): Promise<StorePlace> => {

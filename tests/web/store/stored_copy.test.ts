@@ -1,16 +1,10 @@
 // Looking at a model without keeping it: what is stored is read, and nothing is written, waited for or given up.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FaultServer } from './fault_server.js';
+import { describe, expect, it } from 'vitest';
 import { expectBytes, modelBytes, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { newPath, server } from './started_server.js';
 
 const FILE = modelBytes(300_000);
-let nPaths = 0;
-const newPath = () => `/copy-${nPaths++}.gguf`;
 
 describe("mode 'read'", () => {
   it('takes a whole stored file, and asks no server', async () => {

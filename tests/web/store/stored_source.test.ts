@@ -1,22 +1,16 @@
 // The store over a disk in memory and a server that goes wrong in every way: whatever happens, the next load gives the
 // right bytes, and nothing wrong is ever kept.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyOf } from '../../../web/runtime/src/store/stored_copy.js';
 import { wholeFile } from '../../../web/runtime/src/store/stored_file.js';
 import { report as printFigures, SEED } from '../../soak/plan.js';
 import { randomSource } from '../text/vocabularies.js';
-import { FaultServer } from './fault_server.js';
 import { expectBytes, modelBytes, sha256Of, take } from './loading.js';
 import { MemoryDisk } from './memory_disk.js';
-
-const server = new FaultServer();
-beforeAll(() => server.start());
-afterAll(() => server.stop());
+import { newPath, server } from './started_server.js';
 
 const FILE = modelBytes(100_000);
 const OTHER = modelBytes(100_000, 2);
-let nPaths = 0;
-const newPath = () => `/model-${nPaths++}.gguf`;
 
 async function kept(disk: MemoryDisk, url: string) {
   const whole = await wholeFile(disk.place(), await keyOf(url));

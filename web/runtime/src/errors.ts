@@ -162,6 +162,14 @@ export interface WireError {
 }
 
 /** Any thrown value as a HeadlightError; HeadlightErrors are returned as they are. */
+/** Characters of an address in a message. */
+const SHOWN_ADDRESS = 200;
+
+/** For messages: a data: address may be as long as a model. */
+export function shownAddress(url: string): string {
+  return url.length > SHOWN_ADDRESS ? `${url.slice(0, SHOWN_ADDRESS - 3)}...` : url;
+}
+
 export function asHeadlightError(thrown: unknown): HeadlightError {
   if (thrown instanceof HeadlightError) return thrown;
   if (thrown instanceof Error || isDomException(thrown)) {

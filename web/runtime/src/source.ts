@@ -3,7 +3,7 @@
 
 import type { Connection } from './connection.js';
 import type { Platform } from './endpoint.js';
-import { asHeadlightError, BadOptionError } from './errors.js';
+import { asHeadlightError, BadOptionError, shownAddress } from './errors.js';
 import type { RequestEvent, SourceWire } from './protocol.js';
 import { withFurtherShards } from './shards.js';
 import type { ModelSource } from './types.js';
@@ -61,12 +61,8 @@ function kindOf(source: unknown): string {
   return isStream ? `a ${name} (pass \`${asBlob}\`)` : `of type ${name}`;
 }
 
-/** A data: address may be as long as a model. */
-const SHOWN_ADDRESS = 200;
-
 function resolve(source: string | URL, platform: Platform): SourceWire {
-  const text = String(source);
-  const shown = text.length > SHOWN_ADDRESS ? `${text.slice(0, SHOWN_ADDRESS)}...` : text;
+  const shown = shownAddress(String(source));
   let wire: SourceWire;
   try {
     wire =

@@ -8,15 +8,10 @@ export type StopFlag = Int32Array;
 
 /** Undefined where the page's thread cannot share memory. */
 export function newStopFlag(): StopFlag | undefined {
-  // Of Node there is no crossOriginIsolated; it shares always.
-  const isShareable = typeof SharedArrayBuffer !== 'undefined' && crossOriginIsolatedOr(true);
-  return isShareable
-    ? new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    : undefined;
-}
-
-function crossOriginIsolatedOr(otherwise: boolean): boolean {
-  return (globalThis as { crossOriginIsolated?: boolean }).crossOriginIsolated ?? otherwise;
+  // Node has no crossOriginIsolated, and shares always.
+  const { crossOriginIsolated } = globalThis as { crossOriginIsolated?: boolean };
+  if (typeof SharedArrayBuffer === 'undefined' || crossOriginIsolated === false) return undefined;
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 }
 
 export function raise(flag: StopFlag): void {

@@ -1,7 +1,7 @@
 // One file from the network as a stream of chunks that goes on after faults: broken connections, stalls, servers that are
 // busy. It takes up where it was only when it is certain that the file is still the same; otherwise it throws StartAnew.
 // It stores nothing (stored_source.ts does) and does not look at the bytes.
-import { AbortedError, type HeadlightError, NetworkError } from '../errors.js';
+import { AbortedError, type HeadlightError, NetworkError, shownAddress } from '../errors.js';
 import { Attempt, Fault, type Have, Mismatch } from './attempt.js';
 import type { Validator } from './validator.js';
 
@@ -50,9 +50,6 @@ export interface TransferContext {
   /** The bytes will be hashed and compared: a version need not be certain, only possible. */
   hashDecides: boolean;
 }
-
-/** A data: address may be as long as a model. */
-const SHOWN_ADDRESS = 200;
 
 export class Transfer {
   readonly url: string;
@@ -258,7 +255,7 @@ export class Transfer {
     if (isAnswer) return `${this.url} ${message}: its server is busy or broken, try again later`;
     if (!/^https?:/i.test(this.url)) {
       return (
-        `${this.url.slice(0, SHOWN_ADDRESS)} could not be fetched (${message}): the page's Content-Security-Policy must allow ` +
+        `${shownAddress(this.url)} could not be fetched (${message}): the page's Content-Security-Policy must allow ` +
         'it (connect-src). Or pass the Blob or the bytes themselves.'
       );
     }

@@ -76,7 +76,7 @@ export function fitChat(
   const share = Math.floor(nCtx * ANSWER_SHARE);
   const reserve = Math.min(limits.maxTokens || DEFAULT_ANSWER_TOKENS, share);
   if (limits.onContextFull === 'error' || lengthOf(all) <= nCtx - reserve)
-    return fitted({ tokens: all, droppedMessages: 0 }, nCtx, 'error');
+    return { tokens: fitting(all, nCtx, 'error'), droppedMessages: 0 };
   const nSystem = countSystem(messages);
   const turns = messages.slice(nSystem);
   const starts = turnStarts(turns);
@@ -88,20 +88,21 @@ export function fitChat(
   const recalled = memory.recall(turns);
   if (starts.includes(recalled)) {
     const again = without(recalled);
-    if (lengthOf(again.tokens) <= nCtx - reserve) return fitted(again, nCtx, 'drop-oldest');
+    const { tokens } = again;
+    if (isKnown(tokens) && tokens.length <= nCtx - reserve) return { ...again, tokens };
   }
-  const chat = fitted(fewestDropped(starts, nCtx - share, without), nCtx, 'drop-oldest');
+  const chat = fewestDropped(starts, nCtx - share, without);
+  const tokens = fitting(chat.tokens, nCtx, 'drop-oldest');
   memory.remember(turns.slice(0, chat.droppedMessages));
-  return chat;
+  return { ...chat, tokens };
 }
 
-function fitted(
-  { tokens, droppedMessages }: TriedChat,
-  nCtx: number,
-  mode: ChatLimits['onContextFull'],
-): FittedChat {
-  if (!isKnown(tokens) || tokens.length > nCtx) throw contextFull(tokens, nCtx, mode);
-  return { tokens, droppedMessages };
+type PromptKind = ChatLimits['onContextFull'] | 'prompt';
+
+/** The tokens of a prompt that fits. Throws ContextFullError. */
+export function fitting(prompt: Encoded, nCtx: number, kind: PromptKind): Uint32Array {
+  if (!isKnown(prompt) || prompt.length > nCtx) throw contextFull(prompt, nCtx, kind);
+  return prompt;
 }
 
 function countSystem(messages: readonly ChatMessage[]): number {
@@ -140,11 +141,7 @@ function fewestDropped(
   return best;
 }
 
-export function contextFull(
-  prompt: Encoded,
-  nCtx: number,
-  mode: 'error' | 'drop-oldest' | 'prompt',
-): ContextFullError {
+function contextFull(prompt: Encoded, nCtx: number, kind: PromptKind): ContextFullError {
   const remedies = {
     error:
       "Shorten the conversation, pass onContextFull: 'drop-oldest', or load with a larger nCtx.",
@@ -154,7 +151,7 @@ export function contextFull(
   const neededTokens = lengthOf(prompt);
   const least = isKnown(prompt) ? '' : 'at least ';
   return new ContextFullError(
-    `The prompt has ${least}${neededTokens} tokens, the context holds ${nCtx}. ${remedies[mode]}`,
+    `The prompt has ${least}${neededTokens} tokens, the context holds ${nCtx}. ${remedies[kind]}`,
     {
       neededTokens,
       nCtx,

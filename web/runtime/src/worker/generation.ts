@@ -9,7 +9,7 @@ import type { GenerateOptionsWire, PromptWire, RequestEvent, Requests } from '..
 import { newStopFlag } from '../stop_flag.js';
 import { StopStringFilter } from '../text/stream.js';
 import type { FinishReason, GenerateChunk, GenerateResult, Timings } from '../types.js';
-import { contextFull, fitChat } from './chat_prompt.js';
+import { type Encoded, fitChat, fitting } from './chat_prompt.js';
 import type { ModelHost, SessionHost } from './model_host.js';
 import type { TextTools } from './text_tools.js';
 import { unwrap } from './unwrap.js';
@@ -71,6 +71,11 @@ function readPrompt(
 ): Prompt {
   const { text } = model;
   const { nCtx } = session;
+  /** What is far too long is not encoded. */
+  const encodeShort = (nCharacters: number, encode: () => Int32Array): Encoded => {
+    const fewestTokens = text.tokenizer.fewestTokens(nCharacters);
+    return fewestTokens > nCtx ? { fewestTokens } : Uint32Array.from(encode());
+  };
   if (prompt.kind === 'chat') {
     const { messages, tools, onContextFull } = prompt;
     const encode = (some: typeof messages) => {
@@ -79,20 +84,16 @@ function readPrompt(
         ...(tools === undefined ? {} : { tools }),
       });
       const nCharacters = segments.reduce((n, part) => n + part.text.length, 0);
-      const fewestTokens = text.tokenizer.fewestTokens(nCharacters);
-      if (fewestTokens > nCtx) return { fewestTokens };
-      return Uint32Array.from(text.tokenizer.encodeSegments(segments));
+      return encodeShort(nCharacters, () => text.tokenizer.encodeSegments(segments));
     };
     const limits = { nCtx, maxTokens: options.maxTokens, onContextFull };
     return { ...fitChat(messages, limits, encode, session.drops), continuation: false };
   }
-  if (prompt.kind === 'text') {
-    const fewestTokens = text.tokenizer.fewestTokens(prompt.text.length);
-    if (fewestTokens > nCtx) throw contextFull({ fewestTokens }, nCtx, 'prompt');
-  }
-  const tokens =
-    prompt.kind === 'tokens' ? prompt.tokens : Uint32Array.from(text.tokenizer.encode(prompt.text));
-  if (tokens.length > nCtx) throw contextFull(tokens, nCtx, 'prompt');
+  const encoded =
+    prompt.kind === 'tokens'
+      ? prompt.tokens
+      : encodeShort(prompt.text.length, () => text.tokenizer.encode(prompt.text));
+  const tokens = fitting(encoded, nCtx, 'prompt');
   return { tokens: model.checkTokens(tokens), droppedMessages: 0, continuation: true };
 }
 
