@@ -17,6 +17,8 @@ struct Signature {
 };
 
 constexpr const char* kConvert = "; convert it to GGUF first";
+// Bytes may have come from a server or from a disk.
+constexpr const char* kCheck = "; check the address or the file";
 
 // Longer signatures first where one begins with another.
 constexpr Signature kSignatures[] = {
@@ -31,7 +33,7 @@ constexpr Signature kSignatures[] = {
     {"BZh"sv, "a bzip2 archive; unpack it first"},
     {"\x89HDF"sv, "an HDF5 file (Keras weights); convert it to GGUF first"},
     {"\x93NUMPY"sv, "a NumPy array; convert the model to GGUF first"},
-    {"\0asm"sv, "a WebAssembly module, not a model; check the address"},
+    {"\0asm"sv, "a WebAssembly module, not a model; check the address or the file"},
     // The forerunners of GGUF: a little-endian number whose bytes spell the name backwards.
     {"lmgg"sv, "a GGML file, the format before GGUF; convert the model again"},
     {"fmgg"sv, "a GGMF file, a format before GGUF; convert the model again"},
@@ -90,11 +92,12 @@ std::string DescribeForeignFile(std::string_view head) {
     return "an HTML page (an error or log-in page of the server?); check the address, it must be "
            "the file's own";
   }
-  if (text.starts_with('<')) return "an XML document (an error of the server?); check the address";
+  if (text.starts_with('<'))
+    return std::string("an XML document (an error of the server?)") + kCheck;
   if (text.starts_with('{') || text.starts_with('[')) {
-    return "JSON text (an error of the server, or a configuration file?); check the address";
+    return std::string("JSON text (an error of the server, or a configuration file?)") + kCheck;
   }
-  if (IsText(head)) return "text that begins " + Quoted(head) + "; check the address";
+  if (IsText(head)) return "text that begins " + Quoted(head) + kCheck;
   return "an unknown format that begins " + Quoted(head.substr(0, 8)) + "; Headlight reads GGUF";
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("gguf: other files are called by their name") {
       {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "XML document"},
       {"{\"error\":\"Invalid credentials in Authorization header\"}", "JSON text"},
       {"[]", "JSON text"},
-      {"Entry not found", "text that begins 'Entry not found"},
+      {"Entry not found", "text that begins 'Entry not found'; check the address or the file"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n", "Git LFS pointer"},
       {"\x1F\x8B\x08\0\0\0\0\0"s, "gzip archive"},
       {"PK\x03\x04\x14\0\0\0\x08\0"s, "zip archive"},

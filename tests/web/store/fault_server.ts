@@ -178,6 +178,11 @@ async function send(
   for (const [name, value] of Object.entries(file.headers ?? {})) response.setHeader(name, value);
   const etag = etagOf(file);
   if (etag !== undefined) response.setHeader('etag', etag);
+  // Asked by a browser's own cache for what it has; it comes before Range (RFC 9110, 13.2.2).
+  if (etag !== undefined && request.headers['if-none-match'] === etag) {
+    response.writeHead(304).end();
+    return;
+  }
   if (file.lastModified !== undefined) response.setHeader('last-modified', file.lastModified);
   const { start, end, partial } = rangeOf(file, request, etag);
   if (start >= total && partial) {

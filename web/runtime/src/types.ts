@@ -158,6 +158,7 @@ export interface GenerateResult {
     promptTokens: number;
     reusedTokens: number;
     completionTokens: number;
+    /** As in EngineStats. */
     contextTokens: number;
     nCtx: number;
   };
@@ -255,6 +256,10 @@ export interface EngineInfo {
 }
 
 export interface EngineStats {
+  /**
+   * Tokens of the conversation so far, prompts and answers: what truncate() counts. The last one sampled takes no room before
+   * the next run, and with sinks the cache leaves rows behind: so it may be above nCtx.
+   */
   contextTokens: number;
   nCtx: number;
   /** Of the whole engine, as it is now. */
