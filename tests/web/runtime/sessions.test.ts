@@ -1,6 +1,9 @@
 // Forks, saved sessions and restarts over a fake module: which session holds what, in which order, and what stays when a
 // step fails.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
+import type { LoadOptions } from '../../../web/runtime/src/types.js';
 import { textTokens } from './fake_module.js';
 import { FAKE_FILE, fakePlatform, loadFake } from './fake_platform.js';
 
@@ -113,16 +116,45 @@ describe('restart', () => {
     await expect(engine.restart()).rejects.toThrow(/disposed/);
   });
 
-  it('options that are none, or a signal that has fired, cost nothing', async () => {
+  it('options that cannot be had, or a signal that has fired, cost nothing', async () => {
     const platform = fakePlatform({ tokens: AB });
     const engine = await loadFake(platform);
     await engine.complete([5, 6]).result();
-    await expect(engine.restart({ nCtx: 0 })).rejects.toMatchObject({ code: 'BadOption' });
+    const impossible: LoadOptions[] = [
+      { nCtx: 0 },
+      { threads: 2 },
+      { module: 'relaxed' },
+      { sha256: ['0'.repeat(64), '1'.repeat(64)] },
+    ];
+    for (const changes of impossible)
+      await expect(engine.restart(changes)).rejects.toMatchObject({ code: 'BadOption' });
     await expect(engine.restart({ signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'Aborted',
     });
     expect((await engine.stats()).contextTokens).toBe(4);
     expect(platform.workers).toHaveLength(1);
+  });
+
+  it.each([
+    ['bytes', (bytes: Uint8Array) => bytes],
+    ['shards', (bytes: Uint8Array) => [bytes]],
+  ])('of %s that nobody holds any more is refused, and costs nothing', async (_, sourceOf) => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const platform = fakePlatform({ tokens: AB });
+    const load = async () => {
+      const bytes = FAKE_FILE.slice();
+      return { engine: await loadFake(platform, {}, sourceOf(bytes)), held: new WeakRef(bytes) };
+    };
+    const { engine, held } = await load();
+    const isHeld = () => held.deref() !== undefined;
+    await engine.complete([5, 6]).result();
+    while (isHeld()) {
+      await new Promise((resolve) => setImmediate(resolve));
+      collect();
+    }
+    await expect(engine.restart()).rejects.toThrow(/no longer in memory/);
+    expect((await engine.stats()).contextTokens).toBe(4);
   });
 
   it('is ended by dispose(), which then says so', async () => {

@@ -4,7 +4,7 @@ import { abortable } from './abortable.js';
 import { captureWire } from './capture.js';
 import type { Connection } from './connection.js';
 import { AbortedError, BadOptionError, WorkerLostError } from './errors.js';
-import type { LoadedOn } from './launch.js';
+import type { Load, LoadedOn } from './launch.js';
 import {
   abortSignal,
   boolean,
@@ -231,8 +231,8 @@ export class LoadedEngine {
   /**
    * Loads the model again into a new worker: after a WorkerLostError, or to change options. Calls under way are rejected with
    * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects with
-   * BadOptionError for options that are none, and goes on as it was; else as Engine.load() does: the engine then stays without
-   * a worker, and restart() can be called again. A second call while one is under way joins that, unless it has options, which
+   * BadOptionError for options, threads or bytes that cannot be had here, and goes on as it was; else as Engine.load() does: the
+   * engine then stays without a worker, and restart() can be called again. A second call while one is under way joins that, unless it has options, which
    * would be lost: a BadOptionError.
    */
   restart(changes: LoadOptions = {}): Promise<void> {
@@ -253,29 +253,29 @@ export class LoadedEngine {
 
   async #restart(changes: LoadOptions): Promise<void> {
     if (this.#disposed) this.#checkOpen();
-    // Before the worker is ended: a slip must not cost the conversations.
+    // Before the worker is ended: what cannot be had must not cost the conversations.
     checkLoadOptions(changes, 'engine.restart');
+    const load = this.#again(changes);
     if (changes.signal?.aborted) throw new AbortedError();
     await this.#link.connection.close(
       new AbortedError('The engine was restarted while the call was under way'),
       new WorkerLostError('The engine has no worker: restart() has failed or is under way.'),
     );
-    const { connection, info, again } = await this.#loadAgain(changes);
+    const { connection, info, again } = await this.#loadAgain(load, changes.signal);
     this.#link.connection = connection;
     this.#link.info = info;
     this.#again = again;
   }
 
-  /** As `again`, and ended by dispose() too. */
-  async #loadAgain(changes: LoadOptions): Promise<LoadedOn> {
-    const { signal } = changes;
+  /** Ended by dispose() too. */
+  async #loadAgain(load: Load, signal: AbortSignal | undefined): Promise<LoadedOn> {
     const ending = new AbortController();
     this.#ending = ending;
     const onAbort = () => ending.abort();
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted || this.#disposed) onAbort();
     try {
-      const loaded = await this.#again({ ...changes, signal: ending.signal });
+      const loaded = await load(ending.signal);
       if (!this.#disposed) return loaded;
       await loaded.connection.close(new AbortedError());
       throw new AbortedError();

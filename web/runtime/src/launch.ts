@@ -144,45 +144,68 @@ export async function launch<T>(
   }
 }
 
+/** Loads what was prepared into a worker of its own. */
+export type Load = (signal: AbortSignal | undefined) => Promise<LoadedOn>;
+
 export interface LoadedOn {
   connection: Connection;
   info: EngineInfo;
-  /** Loads the same model once more, into a worker of its own. */
-  again(changes: LoadOptions): Promise<LoadedOn>;
+  /** Prepares the same model once more: throws BadOptionError where it, or what is changed, cannot be had. */
+  again(changes: LoadOptions): Load;
 }
 
-/**
- * A shared memory can be smaller than an unshared one (start_module.ts): a model that does not fit beside threads that
- * nobody asked for is tried once more with one thread.
- */
 export async function loadOn(
   platform: Platform,
   source: ModelSource,
   options: LoadOptions,
 ): Promise<LoadedOn> {
-  checkLoadOptions(options);
-  const opened = openSources(source, platform);
-  const remembered = rememberSource(source);
-  const { signal: _, ...lasting } = options;
-  const loaded = await loadOpened(platform, opened, options);
-  const again = async (changes: LoadOptions) =>
-    loadOn(platform, remembered(), { ...lasting, ...changes });
-  return { ...loaded, again };
+  return prepareLoad(platform, source, options)(options.signal);
 }
 
+/** Whatever can be refused without a worker is refused here: a restart has not yet ended the one it has. */
+function prepareLoad(platform: Platform, source: ModelSource, options: LoadOptions): Load {
+  checkLoadOptions(options);
+  const opened = openSources(source, platform);
+  downloadOptions(options, opened.sources.length);
+  const wishes = moduleWishes(options);
+  chooseModules(platform.probe(wishes.module === 'relaxed'), wishes);
+  const again = againWith(platform, source, options);
+  return async (signal) => ({ ...(await loadOpened(platform, opened, options, signal)), again });
+}
+
+/** What it gives is kept, and with it all that it shares a scope with: no bytes of a model may be among that. */
+function againWith(
+  platform: Platform,
+  source: ModelSource,
+  options: LoadOptions,
+): LoadedOn['again'] {
+  const remembered = rememberSource(source);
+  const { signal: _, ...lasting } = options;
+  return (changes) => prepareLoad(platform, remembered(), { ...lasting, ...changes });
+}
+
+const moduleWishes = ({ module = 'auto', threads }: LoadOptions): ModuleWishes => ({
+  module,
+  threads,
+});
+
+/**
+ * A shared memory can be smaller than an unshared one (start_module.ts): a model that does not fit beside threads that
+ * nobody asked for is tried once more with one thread.
+ */
 async function loadOpened(
   platform: Platform,
   opened: OpenedSources,
   options: LoadOptions,
+  signal: AbortSignal | undefined,
 ): Promise<Omit<LoadedOn, 'again'>> {
-  const wishes: ModuleWishes = { module: options.module ?? 'auto', threads: options.threads };
   try {
-    return await loadWith(platform, opened, options, wishes);
+    return await loadWith(platform, opened, options, signal);
   } catch (thrown) {
     const error = asHeadlightError(thrown);
     const hadThreads = options.threads === undefined && platform.probe(false).sharedMemory;
     if (error.code !== 'OutOfMemory' || !hadThreads) throw error;
-    const loaded = await loadWith(platform, opened, options, { ...wishes, threads: 1 });
+    const loaded = await loadWith(platform, opened, { ...options, threads: 1 }, signal);
     loaded.info.runtime.reasons.push(`one thread, because with more: ${error.message}`);
     return loaded;
   }
@@ -192,11 +215,11 @@ async function loadWith(
   platform: Platform,
   opened: OpenedSources,
   options: LoadOptions,
-  wishes: ModuleWishes,
+  signal: AbortSignal | undefined,
 ): Promise<Omit<LoadedOn, 'again'>> {
   const startMs = performance.now();
   callBack('onProgress', options.onProgress, { phase: 'module', loadedBytes: 0 });
-  return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
+  return launch(platform, moduleWishes(options), signal, async ({ connection, runtime }) => {
     const { sources } = opened;
     const download = downloadOptions(options, sources.length);
     if (download.store !== 'off') platform.keepStorage?.();

@@ -98,7 +98,13 @@ export function rememberSource(source: ModelSource): () => ModelSource {
     const parts = source.map((shard: ModelSource) => rememberSource(shard));
     return () => parts.map((part) => part());
   }
-  if (bytesOf(source) === undefined) return () => source;
+  return bytesOf(source) === undefined ? always(source) : whileHeld(source);
+}
+
+// Functions of their own: a closure keeps all that any closure of its scope uses.
+const always = (source: ModelSource) => () => source;
+
+function whileHeld(source: ModelSource): () => ModelSource {
   const held = new WeakRef(source as object);
   return () => {
     const bytes = held.deref();
