@@ -155,6 +155,20 @@ describe.each(['chromium', 'firefox'] as const)('offline in %s', (engine) => {
     },
   );
 
+  it.skipIf(skip)(`a site without a service worker any more is another one${why}`, async () => {
+    const url = await visit();
+    writeFileSync(path.join(site.folder, 'index.html'), '<title>another site</title>');
+    rmSync(path.join(site.folder, 'service_worker.js'));
+    // It still opens, and goes.
+    await tab.open(url);
+    await until(tab, 'the end of the service worker', patienceMs, async () => {
+      const registration = await navigator.serviceWorker.getRegistration();
+      return document.readyState === 'complete' && registration === undefined;
+    });
+    await tab.open(url);
+    expect(await tab.run(() => document.title)).toBe('another site');
+  });
+
   it.skipIf(skip)(`can isolate pages of a host without headers${why}`, async () => {
     const url = await visit(false, true);
     expect(await tab.run(() => crossOriginIsolated)).toBe(false);

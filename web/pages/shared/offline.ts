@@ -6,8 +6,11 @@ export function keepForOffline(root: string): void {
   const workers = navigator.serviceWorker as ServiceWorkerContainer | undefined;
   if (!import.meta.env.PROD || workers === undefined) return;
   const register = () => {
+    const script = new URL('service_worker.js', new URL(root, location.href));
+    // The browser looks for a new one by itself, and one that is about to go must not be called back.
+    if (workers.controller?.scriptURL === script.href) return;
     // Without it the pages work as before: there is nothing to tell.
-    workers.register(new URL('service_worker.js', new URL(root, location.href))).catch(() => {});
+    workers.register(script).catch(() => {});
   };
   // What the page itself needs comes first.
   if (document.readyState === 'complete') register();
