@@ -49,7 +49,10 @@ describe('chooseModules', () => {
 });
 
 describe('falling back', () => {
-  afterEach(() => void vi.useRealTimers());
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
   const fails = async (): Promise<FakeModule> => {
     throw new Error('CompileError: no');
   };
@@ -98,6 +101,30 @@ describe('falling back', () => {
       code: 'WorkerLost',
       message: expect.stringMatching(/not relaxed .*not simd /),
     });
+  });
+
+  it('where nothing starts with the threads that were asked for, the error names the remedy', async () => {
+    const factories = { 'relaxed-threads': fails, 'simd-threads': fails };
+    const loading = loadFake(fakePlatform({}, { features, factories }), { threads: 64 });
+    await expect(loading).rejects.toThrow(/fewer threads/);
+  });
+
+  it('where no module gets its memory, that is the error', async () => {
+    vi.spyOn(WebAssembly, 'Memory').mockImplementation(() => {
+      throw new RangeError('could not allocate memory');
+    });
+    const aborts = async (): Promise<FakeModule> => {
+      throw new WebAssembly.RuntimeError('Aborted(RangeError: its words differ)');
+    };
+    const factories = { relaxed: aborts, simd: aborts };
+    const platform = fakePlatform({}, { features, factories });
+    for (const threads of [1, 2]) {
+      await expect(loadFake(platform, { threads })).rejects.toMatchObject({
+        code: 'OutOfMemory',
+        message: expect.stringMatching(/16 MiB or more could be reserved.*dispose\(\) engines/),
+      });
+    }
+    expect(platform.workers.every(({ terminated }) => terminated)).toBe(true);
   });
 
   it('a module asked for by name is not replaced by another', async () => {

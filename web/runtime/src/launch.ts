@@ -4,7 +4,13 @@ import { abortable } from './abortable.js';
 import { callBack } from './callbacks.js';
 import { Connection } from './connection.js';
 import type { Platform } from './endpoint.js';
-import { AbortedError, asHeadlightError, type HeadlightError, WorkerLostError } from './errors.js';
+import {
+  AbortedError,
+  asHeadlightError,
+  type HeadlightError,
+  OutOfMemoryError,
+  WorkerLostError,
+} from './errors.js';
 import { type Candidate, chooseModules, type Features, type ModuleWishes } from './modules.js';
 import {
   abortSignal,
@@ -86,7 +92,7 @@ async function startModule(
     reasons.push(`not ${candidate.name} with ${candidate.threads} thread(s): ${failure.message}`);
     if (failure instanceof ThreadsStuckError && nStuck++ < MAX_STUCK) left.unshift(candidate);
   }
-  throw allFailed(failure, reasons);
+  throw allFailed(failure, reasons, wishes);
 }
 
 function standing(
@@ -110,12 +116,22 @@ function standing(
   };
 }
 
-function allFailed(failure: HeadlightError | undefined, reasons: string[]): HeadlightError {
-  const tried = reasons.join('; ');
+function allFailed(
+  failure: HeadlightError | undefined,
+  reasons: string[],
+  { threads }: ModuleWishes,
+): HeadlightError {
+  const text = `No WebAssembly module could be started. ${reasons.join('; ')}.`;
+  const cause = { cause: failure };
+  if (failure?.code === 'OutOfMemory') {
+    const remedy = 'dispose() engines that are not needed any more, or close other tabs';
+    return new OutOfMemoryError(`${text} To make room, ${remedy}.`, failure.details, cause);
+  }
+  const remedy = ' Ask for fewer threads, or leave the option out: then one is tried too.';
   return new WorkerLostError(
-    `No WebAssembly module could be started. ${tried}`,
+    text + (threads !== undefined && threads > 1 ? remedy : ''),
     {},
-    { cause: failure },
+    cause,
   );
 }
 

@@ -1,7 +1,13 @@
 // Loads one of the four modules into this worker and starts its thread pool. Which one is decided elsewhere (launch.ts);
 // a failure is thrown and ends this worker.
 import type { HeadlightModule, ModuleArguments, Runtime } from '../../../../wasm/headlight.js';
-import { asHeadlightError, NetworkError, UnsupportedError } from '../errors.js';
+import {
+  asHeadlightError,
+  type HeadlightError,
+  NetworkError,
+  OutOfMemoryError,
+  WorkerLostError,
+} from '../errors.js';
 import type { Requests, StartedModule, StartStep } from '../protocol.js';
 import type { ModuleFactory, WorkerEnvironment } from './environment.js';
 import { unwrap } from './unwrap.js';
@@ -61,11 +67,27 @@ function sharedMemory(): WebAssembly.Memory {
       failure = error;
     }
   }
-  throw new UnsupportedError(
-    `no shared memory of ${(INITIAL_PAGES * WASM_PAGE_BYTES) / 2 ** 20} MiB or more could be reserved`,
+  throw noMemory('shared memory', failure);
+}
+
+const noMemory = (kind: string, cause: unknown) =>
+  new OutOfMemoryError(
+    `no ${kind} of ${(INITIAL_PAGES * WASM_PAGE_BYTES) / 2 ** 20} MiB or more could be reserved`,
     {},
-    { cause: failure },
+    { cause },
   );
+
+/**
+ * Why a module has failed before it stood. That there was no memory for it reads otherwise in each browser, and shows in
+ * that there still is none.
+ */
+export function startFailure(cause: unknown): HeadlightError {
+  try {
+    new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum: MAX_WASM_PAGES });
+  } catch {
+    return noMemory('memory', cause);
+  }
+  return new WorkerLostError(`the module did not start: ${asHeadlightError(cause).message}`);
 }
 
 async function importGlue(env: WorkerEnvironment, url: string): Promise<ModuleFactory> {
