@@ -1,5 +1,7 @@
 // A device that fails, in real browsers: pending calls end with typed errors, restart() works, and a page whose threads do
 // not start runs with one and says so.
+import { renameSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type * as Headlight from 'headlight-wasm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -108,6 +110,33 @@ describe.each(['chromium', 'firefox'] as const)('faults in %s', (engine) => {
     broken.mend();
     expect(await restartAndAnswer(tab)).toMatch(/^I am/);
   });
+
+  it.skipIf(skip)(
+    `a module that the server has not: Network, and restart() later${why}`,
+    async () => {
+      broken.mend();
+      expect(await load(tab, { threads: 1, module: 'simd' })).toMatchObject({ code: '' });
+      for (const name of ['headlight-simd.wasm', 'headlight-simd.mjs']) {
+        const [there, away] = [name, `${name}.away`].map((at) =>
+          path.join(broken.folder, 'wasm', at),
+        );
+        renameSync(there as string, away as string);
+        const missing = await tab.run(() =>
+          (globalThis as unknown as Page).engine.restart().then(
+            () => undefined,
+            ({ code, details }) => ({ code, ...details }),
+          ),
+        );
+        expect(missing).toMatchObject({
+          code: 'Network',
+          status: 404,
+          url: `${site.url}runtime/wasm/${name}`,
+        });
+        renameSync(away as string, there as string);
+      }
+      expect(await restartAndAnswer(tab)).toMatch(/^I am/);
+    },
+  );
 
   it.skipIf(skip)(`threads that do not start: one thread, and the reason${why}`, async () => {
     broken.break(FAULTS.threadsDoNotStart);

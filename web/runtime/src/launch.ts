@@ -8,6 +8,7 @@ import {
   AbortedError,
   asHeadlightError,
   type HeadlightError,
+  NetworkError,
   OutOfMemoryError,
   WorkerLostError,
 } from './errors.js';
@@ -127,6 +128,7 @@ function allFailed(
     const remedy = 'dispose() engines that are not needed any more, or close other tabs';
     return new OutOfMemoryError(`${text} To make room, ${remedy}.`, failure.details, cause);
   }
+  if (failure?.code === 'Network') return new NetworkError(text, failure.details, cause);
   const remedy = ' Ask for fewer threads, or leave the option out: then one is tried too.';
   return new WorkerLostError(
     text + (threads !== undefined && threads > 1 ? remedy : ''),

@@ -18,7 +18,7 @@ import { LabHost } from './lab_host.js';
 import { inspectModel, type LoadContext, loadModel } from './load_model.js';
 import { aborted, ModelHost, type SessionHost } from './model_host.js';
 import { preflight } from './preflight.js';
-import { type RunningModule, startFailure, startModule } from './start_module.js';
+import { type RunningModule, startModule } from './start_module.js';
 import { tokenText } from './token_text.js';
 import { unwrap } from './unwrap.js';
 
@@ -148,19 +148,17 @@ export class WorkerHost {
 
   /** After a trap or an abort the module's memory is in no known state: nothing can be answered any more. */
   #die(cause: unknown): void {
-    const error =
-      this.#running === undefined
-        ? startFailure(cause)
-        : new WorkerLostError(
-            `The WebAssembly module has failed: ${asHeadlightError(cause).message}. engine.restart() loads the model again.`,
-          );
+    const error = new WorkerLostError(
+      `The WebAssembly module has failed: ${asHeadlightError(cause).message}. engine.restart() loads the model again.`,
+    );
     this.#env.post({ type: 'fatal', error: toWire(error) });
   }
 
   async #start(body: Requests['start'], job: Job): Promise<Replies['start']> {
     this.#running = await startModule(this.#env, body, {
       onStep: (step) => this.#env.post({ type: 'starting', id: job.id, step }),
-      onAbort: (what) => this.#die(what),
+      // Before it stands the start itself fails, and knows more.
+      onAbort: (what) => this.#running && this.#die(what),
     });
     return this.#running.started;
   }

@@ -52,7 +52,9 @@ export async function startModule(
   }
   const starting = factory(args);
   if (threads > 1) hooks.onStep('threads created');
-  const module = await starting;
+  const module = await starting.catch(async (error) => {
+    throw await whyNotStarted(wasmUrl, error);
+  });
   const { dotForm, relaxedOk } = module.probe();
   const runtime = unwrap(module.createRuntime(threads));
   return { module, runtime, started: { dotForm, relaxedOk, threads: runtime.nThreads() } };
@@ -78,16 +80,20 @@ const noMemory = (kind: string, cause: unknown) =>
   );
 
 /**
- * Why a module has failed before it stood. That there was no memory for it reads otherwise in each browser, and shows in
- * that there still is none.
+ * That there is no memory for a module, or no network, reads otherwise in each browser; it shows in that there still is none.
  */
-export function startFailure(cause: unknown): HeadlightError {
+async function whyNotStarted(wasmUrl: string, cause: unknown): Promise<HeadlightError> {
   try {
     new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum: MAX_WASM_PAGES });
   } catch {
     return noMemory('memory', cause);
   }
-  return new WorkerLostError(`the module did not start: ${asHeadlightError(cause).message}`);
+  const { message } = asHeadlightError(cause);
+  const response = await fetched(wasmUrl);
+  if (response?.ok === false) return refused(wasmUrl, response.status, cause);
+  if (response === undefined && isFetched(wasmUrl))
+    return new NetworkError(`${wasmUrl} could not be fetched: ${message}`, { url: wasmUrl });
+  return new WorkerLostError(`the module did not start: ${message}`, {}, { cause });
 }
 
 async function importGlue(env: WorkerEnvironment, url: string): Promise<ModuleFactory> {
@@ -98,33 +104,39 @@ async function importGlue(env: WorkerEnvironment, url: string): Promise<ModuleFa
   }
 }
 
+const isFetched = (url: string) => /^https?:/.test(url);
+
+/** The answer alone; undefined where there is none. */
+async function fetched(url: string): Promise<Response | undefined> {
+  if (!isFetched(url)) return undefined;
+  const response = await fetch(url).catch(() => undefined);
+  await response?.body?.cancel();
+  return response;
+}
+
+const refused = (url: string, status: number, cause: unknown) =>
+  new NetworkError(
+    `${url} answered ${status}: serve the package's dist/wasm folder where the bundler expects it`,
+    { url, status },
+    { cause },
+  );
+
 /** A failed import() does not say why; the commonest causes show in a fetch of the same file. */
 async function whyNotImported(url: string, cause: unknown): Promise<NetworkError> {
   const details = { url };
-  const plain = new NetworkError(
+  const response = await fetched(url);
+  if (response?.ok === false) return refused(url, response.status, cause);
+  const contentType = response?.headers.get('content-type') ?? 'no content type';
+  if (response !== undefined && !/javascript/.test(contentType)) {
+    return new NetworkError(
+      `${url} is served as '${contentType}', which browsers do not import: serve .mjs files as text/javascript`,
+      { ...details, status: response.status, contentType },
+      { cause },
+    );
+  }
+  return new NetworkError(
     `${url} could not be imported: ${asHeadlightError(cause).message}`,
     details,
     { cause },
   );
-  if (!/^https?:/.test(url)) return plain;
-  const response = await fetch(url).catch(() => undefined);
-  if (response === undefined) return plain;
-  await response.body?.cancel();
-  const { status } = response;
-  if (!response.ok) {
-    return new NetworkError(
-      `${url} answered ${status}: serve the package's dist/wasm folder where the bundler expects it`,
-      { ...details, status },
-      { cause },
-    );
-  }
-  const contentType = response.headers.get('content-type') ?? 'no content type';
-  if (!/javascript/.test(contentType)) {
-    return new NetworkError(
-      `${url} is served as '${contentType}', which browsers do not import: serve .mjs files as text/javascript`,
-      { ...details, status, contentType },
-      { cause },
-    );
-  }
-  return plain;
 }
