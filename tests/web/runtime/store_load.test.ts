@@ -1,6 +1,7 @@
 // Engine.load with the store: what it tells, what it keeps and what it drops, over a fake loader.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ModelStore } from '../../../web/runtime/src/store/model_store.js';
+import { lockName } from '../../../web/runtime/src/store/stored_file.js';
 import type { LoadOptions, LoadProgress } from '../../../web/runtime/src/types.js';
 import { FaultServer } from '../store/fault_server.js';
 import { modelBytes, sha256Of } from '../store/loading.js';
@@ -255,6 +256,30 @@ describe('modelStore', () => {
     expect(await store.list()).toHaveLength(1);
     expect(await store.clear()).toBe(1);
     expect(disk.files.size).toBe(0);
+  });
+
+  it('removes data that no record tells of any more, but not under a load', async () => {
+    const urls = [0, 1, 2].map(() => server.serve(newPath(), { bytes: FILE }));
+    const { load, store, disk, place } = newBrowser();
+    for (const url of urls) await load(url);
+    const [damaged, deleted, whole] = [...disk.files.keys()].filter((name) =>
+      name.endsWith('.rec'),
+    );
+    const record = await place.open(damaged as string);
+    record.truncate(10);
+    record.close();
+    await place.remove(deleted as string);
+    const wait = { signal: new AbortController().signal, onWait() {} };
+    const key = (damaged as string).replace('.rec', '');
+    const release = await place.lock(lockName(key), 'shared', wait);
+    expect(await store.list()).toHaveLength(1);
+    expect((await store.use()).modelsBytes).toBe(2 * FILE.length);
+    release();
+    expect(await store.list()).toHaveLength(1);
+    expect([...disk.files.keys()].sort()).toEqual([
+      (whole as string).replace('.rec', '.gguf'),
+      whole,
+    ]);
   });
 
   it('does not delete what is being downloaded', async () => {

@@ -2,7 +2,7 @@
 // forbids its storage each rejects with QuotaError.
 import { AbortedError, asHeadlightError, BadOptionError, QuotaError } from '../errors.js';
 import type { StorageUse, StoredModel } from '../types.js';
-import type { StorePlace } from './place.js';
+import type { Release, StorePlace } from './place.js';
 import { inStorage } from './refusal.js';
 import { dataName, keysIn, lockName, recordOf, removeEntry, wholeFile } from './stored_file.js';
 
@@ -19,7 +19,10 @@ export class ModelStore {
     this.#isPersistent = isPersistent;
   }
 
-  /** Whole files and parts of them, the latest first. Empty where there is no storage. */
+  /**
+   * Whole files and parts of them, the latest first. Empty where there is no storage. What no load could go on with is removed
+   * on the way: it would take space unseen.
+   */
   async list(): Promise<StoredModel[]> {
     return inStorage(async () => {
       const place = await this.#openPlace();
@@ -89,7 +92,8 @@ export class ModelStore {
 
 async function entry(place: StorePlace, key: string): Promise<StoredModel | undefined> {
   // While another tab writes, its files may be out of reach for a moment.
-  const record = await recordOf(place, key).catch(() => undefined);
+  const found = recordOf(place, key).then((one) => one ?? removeRemains(place, key));
+  const record = await found.catch(() => undefined);
   if (record === undefined) return undefined;
   const { url, bytes, totalBytes, sha256, savedAt } = record;
   return {
@@ -130,14 +134,28 @@ function absolute(url: string | URL): string {
 
 const withoutFragment = (url: string) => url.replace(/#.*$/, '');
 
-async function remove(place: StorePlace, key: string, what: string): Promise<void> {
-  // A lock that is not free at once is in use: do not wait for a download's end.
+/** A lock that is not free at once is in use: do not wait for a download's end. Rejects with AbortedError. */
+function lockAtOnce(place: StorePlace, key: string): Promise<Release> {
   const impatience = new AbortController();
   const onWait = () => impatience.abort();
-  const wait = { signal: impatience.signal, onWait };
-  let release: () => void;
+  return place.lock(lockName(key), 'exclusive', { signal: impatience.signal, onWait });
+}
+
+/** Data without a readable record: a tab was killed while it deleted them, or the record is damaged. */
+async function removeRemains(place: StorePlace, key: string): Promise<undefined> {
+  const release = await lockAtOnce(place, key);
   try {
-    release = await place.lock(lockName(key), 'exclusive', wait);
+    // A download that has just begun, and ended meanwhile.
+    if ((await recordOf(place, key)) === undefined) await removeEntry(place, key);
+  } finally {
+    release();
+  }
+}
+
+async function remove(place: StorePlace, key: string, what: string): Promise<void> {
+  let release: Release;
+  try {
+    release = await lockAtOnce(place, key);
   } catch (error) {
     if (!(error instanceof AbortedError)) throw error;
     throw new BadOptionError(`${what} is being downloaded or loaded: try again when that is done`, {
