@@ -1,5 +1,6 @@
 // Stopping and failing of calls, over a fake module: nothing waits for ever, nothing goes on unseen.
 import { describe, expect, it, vi } from 'vitest';
+import { RunningHeadLab, startOn } from '../../../web/runtime/src/lab/head_lab.js';
 import { textTokens } from './fake_module.js';
 import { fakePlatform, loadFake } from './fake_platform.js';
 import { chunksOf, settle } from './runs.js';
@@ -139,8 +140,20 @@ describe('failing', () => {
     for (const outcome of await settled) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'WorkerLost' } });
     }
-    expect(() => engine.complete([5])).toThrow(/out of memory/);
+    expect(() => engine.complete([5])).toThrow(
+      'The worker was lost: out of memory. engine.restart() loads the model again.',
+    );
     await expect(engine.tokenize('a')).rejects.toMatchObject({ code: 'WorkerLost' });
+  });
+
+  it('a lab whose worker is lost says how to get another', async () => {
+    const platform = fakePlatform();
+    const lab = await startOn(platform, {}, (...parts) => new RunningHeadLab(...parts));
+    const slopes = lab.alibiSlopes(2);
+    platform.workers[0]?.crash('out of memory');
+    await expect(slopes).rejects.toThrow(
+      'The worker was lost: out of memory. HeadLab.start() starts another.',
+    );
   });
 
   it('a trap in the module rejects everything with WorkerLostError', async () => {

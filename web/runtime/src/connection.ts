@@ -34,12 +34,14 @@ export class Connection {
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;
   #closedBy: HeadlightError | undefined;
+  /** What to do when the worker is lost, as a sentence: what works over this connection knows. */
+  remedy = '';
 
   constructor(endpoint: Endpoint) {
     this.#endpoint = endpoint;
     endpoint.listen(
       (message) => this.#receive(message),
-      (why) => this.#lose(new WorkerLostError(`The worker was lost: ${why}`)),
+      (why) => this.#lose(`The worker was lost: ${why}`),
     );
   }
 
@@ -101,7 +103,7 @@ export class Connection {
         this.#settle(message.id)?.reject(fromWire(message.error));
         return;
       case 'fatal':
-        this.#lose(fromWire(message.error));
+        this.#lose(message.why);
         return;
       default:
         this.#hear(message);
@@ -125,8 +127,9 @@ export class Connection {
     return pending;
   }
 
-  #lose(error: HeadlightError): void {
+  #lose(why: string): void {
     if (this.#closedBy !== undefined) return;
+    const error = new WorkerLostError(this.remedy === '' ? why : `${why}. ${this.remedy}`);
     this.#fail(error, error);
     void this.#endpoint.terminate();
   }

@@ -247,6 +247,7 @@ async function loadWith(
       else opened.serve(event, connection);
     };
     const loaded: LoadedModel = await connection.call('load', body, onEvent).reply;
+    connection.remedy = 'engine.restart() loads the model again.';
     return { connection, info: { ...loaded, runtime, loadMs: performance.now() - startMs } };
   });
 }

@@ -255,4 +255,4 @@ export type FromWorker =
   | { type: 'failed'; id: number; error: WireError }
   | RequestEvent
   /** The module is gone (abort, trap in a pool thread): nothing will be answered any more. */
-  | { type: 'fatal'; error: WireError };
+  | { type: 'fatal'; why: string };

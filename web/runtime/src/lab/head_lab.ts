@@ -122,7 +122,8 @@ export async function startOn<T>(
 ): Promise<T> {
   checkOptions('HeadLab.start', options, RULES);
   const wishes = { module: options.module ?? 'auto', threads: options.threads ?? 1 };
-  return launch(platform, wishes, options.signal, async ({ connection, runtime }) =>
-    make(connection, runtime),
-  );
+  return launch(platform, wishes, options.signal, async ({ connection, runtime }) => {
+    connection.remedy = 'HeadLab.start() starts another.';
+    return make(connection, runtime);
+  });
 }

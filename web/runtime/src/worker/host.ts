@@ -1,6 +1,6 @@
 // The worker's side of the protocol: takes requests, gives answers and events, keeps the order per session. What a request
 // does is in the files beside this one.
-import { asHeadlightError, InternalError, toWire, WorkerLostError } from '../errors.js';
+import { asHeadlightError, InternalError, toWire } from '../errors.js';
 import type {
   DownloadOptionsWire,
   FromWorker,
@@ -148,10 +148,8 @@ export class WorkerHost {
 
   /** After a trap or an abort the module's memory is in no known state: nothing can be answered any more. */
   #die(cause: unknown): void {
-    const error = new WorkerLostError(
-      `The WebAssembly module has failed: ${asHeadlightError(cause).message}. engine.restart() loads the model again.`,
-    );
-    this.#env.post({ type: 'fatal', error: toWire(error) });
+    const why = `The WebAssembly module has failed: ${asHeadlightError(cause).message}`;
+    this.#env.post({ type: 'fatal', why });
   }
 
   async #start(body: Requests['start'], job: Job): Promise<Replies['start']> {
