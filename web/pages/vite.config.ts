@@ -90,8 +90,11 @@ function defaultModel(): Plugin {
   };
 }
 
-/** Of what the pages contain (Vite writes it) and of what the package's workers contain. */
-const licenses = ['THIRD_PARTY_LICENSES.md', 'THIRD_PARTY_LICENSES.workers.txt'] as const;
+/**
+ * Of what the pages contain (Vite writes it) and of what the package's workers contain. Not Markdown: hosts that render that
+ * have no such file any more, and the service worker would miss it.
+ */
+const licenses = ['THIRD_PARTY_LICENSES.pages.txt', 'THIRD_PARTY_LICENSES.workers.txt'] as const;
 
 function licenseFiles(): Plugin {
   return {
