@@ -180,6 +180,17 @@ describe.each(['chromium', 'firefox'] as const)('faults in %s', (engine) => {
     },
   );
 
+  // A worker of Firefox that makes seven others hangs in one of three or four times; see worker/pool_workers.ts.
+  it.skipIf(skip)(`pools of eight threads stand at the first try${why}`, async () => {
+    broken.mend();
+    for (let i = 0; i < 8; i++) {
+      const { runtime } = await load(tab, { threads: 8, module: 'simd' });
+      expect(runtime).toMatchObject({ module: 'simd-threads', threads: 8 });
+      expect(runtime?.reasons.join()).not.toMatch(/hung/);
+      await tab.run(() => (globalThis as unknown as Page).engine.dispose());
+    }
+  });
+
   it.skipIf(skip)(`dispose() ends the worker and its threads${why}`, async () => {
     broken.mend();
     // A browser that hangs in making a thread gets another worker (start_watch.ts), so there may be more than loads.

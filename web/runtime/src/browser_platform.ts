@@ -2,7 +2,13 @@
 // those that Vite and webpack recognise with their default configuration; they must stay literal.
 import type { Endpoint, ModuleUrls, Platform } from './endpoint.js';
 import { type Features, hasRelaxedSimd, hasSharedMemory, hasSimd } from './modules.js';
-import type { FromWorker, ModuleName, SourceWire, ToWorker } from './protocol.js';
+import type {
+  FromWorker,
+  ModuleName,
+  PoolWorkerRequest,
+  SourceWire,
+  ToWorker,
+} from './protocol.js';
 
 const modules: Readonly<Record<ModuleName, ModuleUrls>> = {
   simd: {
@@ -25,23 +31,36 @@ const modules: Readonly<Record<ModuleName, ModuleUrls>> = {
 
 function startWorker(): Endpoint {
   const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+  const pool: Worker[] = [];
+  let onLost = (_why: string) => {};
+  const onError = (event: ErrorEvent) => {
+    event.preventDefault();
+    onLost(
+      event.message ? `${event.message} (${event.filename}:${event.lineno})` : WORKER_NOT_LOADED,
+    );
+  };
+  const makePoolWorker = (request: PoolWorkerRequest) => {
+    const made = new Worker(new URL('./worker.js', import.meta.url), {
+      type: 'module',
+      name: 'em-pthread', // POOL_WORKER_NAME: bundlers want a literal here
+    });
+    made.onerror = onError;
+    made.postMessage(request, [request.port]);
+    pool.push(made);
+  };
   return {
     post: (message: ToWorker, transfer = []) => worker.postMessage(message, transfer),
-    listen(onMessage, onLost) {
-      worker.onmessage = (event: MessageEvent<FromWorker>) => onMessage(event.data);
+    listen(onMessage, lost) {
+      onLost = lost;
+      worker.onmessage = ({ data }: MessageEvent<FromWorker | PoolWorkerRequest>) =>
+        data.type === 'poolWorker' ? makePoolWorker(data) : onMessage(data);
       worker.onmessageerror = () => onLost('one of its messages could not be read');
-      worker.onerror = (event) => {
-        event.preventDefault();
-        onLost(
-          event.message
-            ? `${event.message} (${event.filename}:${event.lineno})`
-            : WORKER_NOT_LOADED,
-        );
-      };
+      worker.onerror = onError;
     },
     setBusy() {},
     async terminate() {
-      worker.terminate();
+      worker.onmessage = null;
+      for (const one of [worker, ...pool]) one.terminate();
     },
   };
 }

@@ -256,3 +256,10 @@ export type FromWorker =
   | RequestEvent
   /** The module is gone (abort, trap in a pool thread): nothing will be answered any more. */
   | { type: 'fatal'; why: string };
+
+/** Browsers only, below all that: to the page, and from it to the worker that it has made (worker/pool_workers.ts). */
+export interface PoolWorkerRequest {
+  type: 'poolWorker';
+  glueUrl: string;
+  port: MessagePort;
+}

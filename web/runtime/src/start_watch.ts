@@ -10,8 +10,9 @@ import { afterWakingTime } from './waking_timer.js';
 const POOL_READY_MS = 10_000;
 
 /**
- * A worker that makes a worker waits in `new Worker` for the page's thread. Firefox 153 sometimes never returns from there (on
- * a busy machine in 1 of 60 loads). It is given up when the page's thread was free to answer for so long.
+ * A worker that makes a worker waits in `new Worker` for the page's thread. Firefox 153 sometimes never returned from there
+ * (worker/pool_workers.ts keeps it out of that). A browser that does so is given up when the page's thread was free to answer
+ * for so long.
  */
 const MAKING_MS = 4000;
 

@@ -3,6 +3,13 @@ import type { FromWorker, ToWorker } from '../protocol.js';
 import { openOpfs } from '../store/opfs.js';
 import type { ModuleFactory, WorkerEnvironment } from './environment.js';
 import { WorkerHost } from './host.js';
+import {
+  hangsInMakingWorkers,
+  POOL_WORKER_NAME,
+  type PoolScope,
+  pageMadeWorkers,
+  servePool,
+} from './pool_workers.js';
 
 /** The part of DedicatedWorkerGlobalScope that is used; the DOM library of TypeScript has no workers' side. */
 interface WorkerScope {
@@ -10,20 +17,22 @@ interface WorkerScope {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
 }
 
-const scope = globalThis as unknown as WorkerScope;
+const scope = globalThis as unknown as WorkerScope & PoolScope & { Worker: unknown };
 const turns: (() => void)[] = [];
 const channel = new MessageChannel();
 channel.port1.onmessage = () => turns.shift()?.();
 
+async function importGlue(url: string): Promise<ModuleFactory> {
+  // The glue is a file of its own that no bundler should look into.
+  const glue = (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as {
+    default: ModuleFactory;
+  };
+  return glue.default;
+}
+
 const environment: WorkerEnvironment = {
   post: (message, transfer = []) => scope.postMessage(message, transfer),
-  async importGlue(url) {
-    // The glue is a file of its own that no bundler should look into.
-    const glue = (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as {
-      default: ModuleFactory;
-    };
-    return glue.default;
-  },
+  importGlue,
   // A timer would be slowed down to 4 ms a turn; a message is not, and it waits its turn behind those that came before.
   nextTurn: () =>
     new Promise((resolve) => {
@@ -36,5 +45,10 @@ const environment: WorkerEnvironment = {
   },
 };
 
-const host = new WorkerHost(environment);
-scope.onmessage = (event) => host.receive(event.data);
+if (scope.name === POOL_WORKER_NAME) {
+  servePool(scope, importGlue);
+} else {
+  if (hangsInMakingWorkers()) scope.Worker = pageMadeWorkers(scope);
+  const host = new WorkerHost(environment);
+  scope.onmessage = (event) => host.receive(event.data);
+}
