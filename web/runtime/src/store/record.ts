@@ -19,6 +19,7 @@ export interface StoreRecord {
 /** Room for addresses as long as servers take them (8 KB). */
 const SLOT_BYTES = 16384;
 const HEAD_BYTES = 16;
+/** Another format takes another folder too (opfs.ts): list() removes data whose record it cannot read. */
 const MAGIC = 0x31534c48; // "HLS1"
 
 /** Slot: magic, counter, length and CRC-32 of counter, length and text as u32; then the record as JSON. */
