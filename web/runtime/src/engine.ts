@@ -231,9 +231,9 @@ export class LoadedEngine {
   /**
    * Loads the model again into a new worker: after a WorkerLostError, or to change options. Calls under way are rejected with
    * AbortedError. Sessions stay usable and begin empty: pass whole conversations, or restore() what was saved. Rejects with
-   * BadOptionError for options, threads or bytes that cannot be had here, and goes on as it was; else as Engine.load() does: the
-   * engine then stays without a worker, and restart() can be called again. A second call while one is under way joins that, unless it has options, which
-   * would be lost: a BadOptionError.
+   * BadOptionError for options, threads or bytes that cannot be had here, and goes on as it was; else as Engine.load() does:
+   * the engine then stays without a worker, and restart() can be called again. A second call while one is under way joins
+   * that, unless it has options, which would be lost: a BadOptionError.
    */
   restart(changes: LoadOptions = {}): Promise<void> {
     const named = Object.entries(changes ?? {}).find(([, value]) => value !== undefined);
