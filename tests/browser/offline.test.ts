@@ -1,6 +1,6 @@
 // The service worker of the demo: a second visit starts without the server, one build's files are never mixed with
 // another's, and pages of a host without headers can be isolated.
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,12 +12,10 @@ import { report } from '../soak/plan.js';
 import { isInstalled, openTab } from './support/browsers.js';
 import { ask, openChat, patienceMs } from './support/chat.js';
 import { reopened } from './support/puppeteer_tab.js';
+import { closedMs, kept, workerSource } from './support/service_worker.js';
 import { type Tab, until } from './support/tab.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
-/** No page is open for so long: a worker that has just answered ends first, and only then does the next one begin. */
-const closedMs = 2000;
-const source = readFileSync(file('web/pages/service_worker.js'), 'utf8');
 
 /** The pages in a folder that a test may change, and their server. */
 class Site {
@@ -31,7 +29,7 @@ class Site {
   }
   /** As the build does it. */
   writeWorker(isolate = false): void {
-    const worker = serviceWorkerFor(this.folder, source, isolate);
+    const worker = serviceWorkerFor(this.folder, workerSource, isolate);
     writeFileSync(path.join(this.folder, 'service_worker.js'), worker);
   }
   change(name: string, text: string): void {
@@ -46,12 +44,6 @@ class Site {
 /** The text that the page gets for a file of the site. */
 const textOf = (tab: Tab, name: string) =>
   tab.run(async (at) => (await fetch(new URL(at, location.href))).text(), name);
-
-const kept = (tab: Tab) =>
-  until(tab, 'the service worker', patienceMs, async () => {
-    const registration = await navigator.serviceWorker.getRegistration();
-    return registration?.active?.state === 'activated';
-  });
 
 /** Looks for a new build, and gives what became of it. */
 const updated = (tab: Tab) =>

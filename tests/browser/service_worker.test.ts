@@ -5,11 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isInstalled, openTab } from './support/browsers.js';
 import { patienceMs } from './support/chat.js';
 import { reopened } from './support/puppeteer_tab.js';
+import { closedMs, kept } from './support/service_worker.js';
 import { type BuildOptions, SmallSite } from './support/small_site.js';
-import { type Tab, until } from './support/tab.js';
+import type { Tab } from './support/tab.js';
 
-/** No page is open for so long: a worker that has just answered ends first, and only then does the next one begin. */
-const closedMs = 2000;
 const poll = { timeout: patienceMs, interval: 200 };
 const isolation = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -74,10 +73,7 @@ describe.each(['chromium', 'firefox'] as const)('the service worker in %s', (eng
     const url = site.url + (options.folder ?? '');
     site.build('one', options);
     await tab.open(url);
-    await until(tab, 'the service worker', patienceMs, async () => {
-      const registration = await navigator.serviceWorker.getRegistration();
-      return registration?.active?.state === 'activated';
-    });
+    await kept(tab);
     expect(await opened(tab, url)).toEqual(['one', 'one']);
     expect(await tab.run(() => navigator.serviceWorker.controller !== null)).toBe(true);
     return url;

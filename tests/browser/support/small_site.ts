@@ -13,13 +13,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { serviceWorkerFor } from '../../../web/pages/offline_plugin.js';
+import { workerSource } from './service_worker.js';
 
-const source = readFileSync(
-  fileURLToPath(new URL('../../../web/pages/service_worker.js', import.meta.url)),
-  'utf8',
-);
 const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' };
 
 export interface BuildOptions {
@@ -71,7 +67,7 @@ export class SmallSite {
       navigator.serviceWorker.register(new URL('../service_worker.js', document.currentScript.src));`,
     );
     write('assets/worker.js', "postMessage('started')");
-    write('service_worker.js', serviceWorkerFor(at, before + source, isolate));
+    write('service_worker.js', serviceWorkerFor(at, before + workerSource, isolate));
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {

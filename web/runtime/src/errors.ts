@@ -161,7 +161,6 @@ export interface WireError {
   readonly stack: string;
 }
 
-/** Any thrown value as a HeadlightError; HeadlightErrors are returned as they are. */
 /** Characters of an address in a message. */
 const SHOWN_ADDRESS = 200;
 
@@ -170,6 +169,7 @@ export function shownAddress(url: string): string {
   return url.length > SHOWN_ADDRESS ? `${url.slice(0, SHOWN_ADDRESS - 3)}...` : url;
 }
 
+/** Any thrown value as a HeadlightError; HeadlightErrors are returned as they are. */
 export function asHeadlightError(thrown: unknown): HeadlightError {
   if (thrown instanceof HeadlightError) return thrown;
   if (thrown instanceof Error || isDomException(thrown)) {

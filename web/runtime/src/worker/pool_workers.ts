@@ -22,7 +22,6 @@ export const hangsInMakingWorkers = (): boolean => /\bFirefox\//.test(navigator.
 export function pageMadeWorkers(scope: PoolScope) {
   return class PageMadeWorker {
     readonly #port: MessagePort;
-    onerror: unknown;
 
     constructor(glueUrl: string) {
       const { port1, port2 } = new MessageChannel();
@@ -57,6 +56,7 @@ export function servePool(scope: PoolScope, importGlue: (url: string) => Promise
       setTimeout(() => {
         throw error;
       });
+      return;
     }
     // The glue has put its own listener there, and changes it.
     port.onmessage = (event) => scope.onmessage?.(event);
